@@ -148,7 +148,8 @@ tenrec_status peers_find(const struct peers *p, const char *name, tenrec_peer *r
     tenrec_peer id = one ? atomic_load(&one->id) : PEERS_NOBODY;
 
     if (id < 0)
-        return fail_unknown(p, name, err);
+        return err ? fail_unknown(p, name, err)
+                   : TENREC_EPEER_UNKNOWN; /* no suggestion is needed */
     *ret = id;
     return TENREC_OK;
 }

@@ -78,12 +78,17 @@ static void monitor_refresh(struct monitor *m)
     struct membership_view v = { .version = 0 };
     tenrec_error why;
 
+    const uint64_t began_ns = clock_now_ns();
     tenrec_status st = membership_list_read(m->list, clock_deadline_ms(STORE_MS), &v, &why);
 
     if (st == TENREC_OK)
         st = monitor_apply(m, &v, &why);
     pthread_mutex_lock(&m->lock);
     m->poll_at_ns = clock_deadline_ms(POLL_GAP_MS);
+    if (st == TENREC_OK) {
+        m->read_ns = began_ns;
+        m->pump = true;
+    }
     pthread_mutex_unlock(&m->lock);
     if (st == TENREC_OK)
         store_works(m);
@@ -115,51 +120,42 @@ static void monitor_remove(struct monitor *m, const struct heartbeat *dead)
     monitor_announce(m);
 }
 
-static void monitor_leave_list(struct monitor *m)
+/* Only this worker's own thread uses the list from now on. */
+static tenrec_status monitor_leave_list(struct monitor *m, uint64_t deadline_ns,
+                                        struct membership_view *ret, tenrec_error *err)
 {
-    struct membership_view v = { .version = 0 };
-    uint64_t deadline_ns;
-    tenrec_error why;
-    tenrec_status st;
-
     pthread_mutex_lock(&m->lock);
-    deadline_ns = m->depart_ns;
+    m->departs = true;
+    while (m->removing && monitor_wait(m, store_answer_ns(deadline_ns)))
+        ;
+    if (m->removing) {
+        pthread_mutex_unlock(&m->lock);
+        return tenrec_fail(
+            err, TENREC_ETIMEDOUT,
+            "the store of group \"%s\" does not answer: this worker is still listed as a member",
+            m->list->group);
+    }
     pthread_mutex_unlock(&m->lock);
-    st = membership_list_leave(m->list, deadline_ns, &v, &why);
-    pthread_mutex_lock(&m->lock);
-    /* The others remain in our view, to be notified. */
-    if (st == TENREC_OK && v.version > 0)
-        m->view.version = v.version;
-    if (st != TENREC_OK)
-        m->depart_why = why;
-    m->departed = true;
-    pthread_cond_broadcast(&m->changed);
-    pthread_mutex_unlock(&m->lock);
-    membership_view_finish(&v);
+    return membership_list_leave(m->list, deadline_ns, ret, err);
 }
 
 tenrec_status monitor_depart(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
 {
     struct monitor *m = group_of(w)->monitor;
-    tenrec_status st = TENREC_OK;
+    struct membership_view v = { .version = 0 };
+    tenrec_status st = monitor_leave_list(m, deadline_ns, &v, err);
 
+    if (st != TENREC_OK)
+        return st;
     pthread_mutex_lock(&m->lock);
-    m->departs = true;
-    m->depart_ns = deadline_ns;
+    m->departed = m->pump = true;
     pthread_cond_broadcast(&m->changed);
-    while (!m->departed && monitor_wait(m, store_answer_ns(deadline_ns)))
-        ;
-    if (!m->departed)
-        st = tenrec_fail(
-            err, TENREC_ETIMEDOUT,
-            "the store of group \"%s\" does not answer: this worker is still listed as a member",
-            m->list->group);
-    else if (m->depart_why.code != TENREC_OK)
-        st = fail_with(err, &m->depart_why);
     pthread_mutex_unlock(&m->lock);
-    if (st == TENREC_OK)
-        monitor_announce_and_wait(m, deadline_ns);
-    return st;
+    /* The others remain in our view, to be notified. */
+    if (v.version > 0)
+        monitor_announce_and_wait(m, v.version, deadline_ns);
+    membership_view_finish(&v);
+    return TENREC_OK;
 }
 
 /* ---- the thread ---------------------------------------------------------------------- */
@@ -190,14 +186,18 @@ static bool monitor_work(struct monitor *m, uint64_t *next_ns)
     struct heartbeat one;
     enum heartbeat_due due;
 
-    uint64_t asks_ns = CLOCK_NEVER;
+    uint64_t asks_ns = CLOCK_NEVER, sweep_ns = CLOCK_NEVER;
+    bool pumped;
 
     *next_ns = CLOCK_NEVER;
-    if (m->departs && !m->departed) {
-        work = monitor_leave_list;
-    } else if (m->expelled || m->departed) {
+    monitor_sweep_expire(m, &sweep_ns);
+    /* The lock is released meanwhile, so the conditions of a wait are looked at again. */
+    if ((pumped = m->pump))
+        sweeps_pump(m);
+    if (m->expelled || m->departed) {
+        *next_ns = sweep_ns;
         if (!m->asks.first)
-            return false;
+            return pumped;
         work = monitor_answer_ripe;
     } else if (asks_have_ripe(&m->asks, m->view.version, now_ns, &asks_ns)) {
         work = monitor_answer_ripe;
@@ -222,15 +222,20 @@ static bool monitor_work(struct monitor *m, uint64_t *next_ns)
         *next_ns = m->find_at_ns;
     if (asks_ns < *next_ns)
         *next_ns = asks_ns;
+    if (sweep_ns < *next_ns)
+        *next_ns = sweep_ns;
     if (due == HEARTBEAT_REST)
-        return false;
+        return pumped;
+    m->removing = due == HEARTBEAT_DEAD && store && !m->departs;
     pthread_mutex_unlock(&m->lock);
     monitor_look(m);
-    if (due == HEARTBEAT_DEAD && store && monitor_finds_dead(m, &one))
+    if (m->removing && monitor_finds_dead(m, &one))
         monitor_remove(m, &one);
     else
         monitor_probe(m, one.id, one.incarnation);
     pthread_mutex_lock(&m->lock);
+    m->removing = false;
+    pthread_cond_broadcast(&m->changed);
     return true;
 }
 
@@ -247,6 +252,7 @@ static void *monitor_run(void *arg)
     pthread_cond_broadcast(&m->changed);
     pthread_mutex_unlock(&m->lock);
     monitor_answer_ripe(m);
+    sweeps_stop(m);
     return NULL;
 }
 
@@ -279,15 +285,17 @@ tenrec_status monitor_open(struct tenrec_worker *w, tenrec_error *err)
 tenrec_status monitor_start(struct tenrec_worker *w, uint64_t deadline_ns, tenrec_error *err)
 {
     struct monitor *m = group_of(w)->monitor;
+    int64_t version;
     int r;
 
     if (!m)
         return TENREC_OK;
+    version = m->view.version; /* the thread's, once that runs */
     r = threads_start(&m->thread, "tenrec-group", monitor_run, m);
     if (r != 0)
         return tenrec_fail_errno(err, TENREC_EOS, r, "cannot start the thread of the group");
     m->started = true;
-    monitor_announce_and_wait(m, deadline_ns);
+    monitor_announce_and_wait(m, version, deadline_ns);
     return TENREC_OK;
 }
 

@@ -9,18 +9,23 @@
 #include "rpc/call/call.h"
 #include "rpc/future/worker.h"
 #include "rpc/rref/rref.h"
+#include "rpc/value/codec.h"
 #include "rpc/worker/worker.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* A VIEW message is four numbers: the sender's version, flags, id and incarnation. Its answer is
- * two: the answerer's version, and whether the sender is a member there. */
+/* A VIEW message is four numbers: the sender's version, flags, id and incarnation; one of a sweep
+ * has the level of a block and changes (view_news.h) behind them. Its answer is two: the answerer's
+ * version (of a sweep that has ended, that of the message; 0 if it is refused), and whether the
+ * sender is a member there. */
 enum { VIEW_VERSION, VIEW_FLAGS, VIEW_ID, VIEW_INCARNATION, VIEW_NUMBERS };
 enum { RET_VERSION, RET_KNOWN, RET_NUMBERS };
 enum {
     FLAG_LEAVING = 1,
     FLAG_WAIT = 2, /* answer once at that version; not in heartbeats: the store may be slow */
+    FLAG_UP = 4,   /* answer once all members know */
+    FLAG_DOWN = 8, /* answer once all members of the block know */
 };
 
 /* A VIEW message that is answered later. */
@@ -42,7 +47,8 @@ struct sent {
     int64_t msg_id;
     tenrec_peer id;
     int64_t incarnation;
-    bool round;     /* a thread waits for the answers of all */
+    struct sweep_send sweep; /* without its news; kind is SWEEP_NONE for others */
+    uint64_t since_ns;
     bool completed; /* by the agent */
     bool over;      /* answered, failed or abandoned */
 };
@@ -68,6 +74,15 @@ static bool is_refusal(const tenrec_error *why)
     return why->code == TENREC_ECONNECT && (why->os_errno == ECONNREFUSED || why->os_errno == 0);
 }
 
+/* Whether it answers is not asked again by a worker that has left. */
+static void sent_lost(struct monitor *m, const struct sent *s)
+{
+    if (m->departed)
+        sweep_shun(m, &s->sweep.to);
+    else
+        heartbeats_suspect(&m->beats, s->id, s->incarnation, clock_now_ns(), NULL);
+}
+
 /* The agent completed a VIEW message. */
 static void on_sent(void *arg, const tenrec_error *why)
 {
@@ -78,43 +93,228 @@ static void on_sent(void *arg, const tenrec_error *why)
     s->completed = true;
     if (why && !s->over) {
         s->over = true;
-        heartbeats_failed(&m->beats, s->id, s->incarnation, is_refusal(why), clock_now_ns());
-        m->suspects = true;
+        if (s->sweep.kind == SWEEP_NONE)
+            heartbeats_failed(&m->beats, s->id, s->incarnation, is_refusal(why), clock_now_ns());
+        else
+            sent_lost(m, s);
+        m->pump = m->suspects = true;
     }
     sent_settle(m);
     pthread_mutex_unlock(&m->lock);
 }
 
-/* No lock held. */
-static void view_send(struct monitor *m, tenrec_peer to, int64_t incarnation, int64_t flags,
-                      bool round)
+/* Keeps `s` (taken; NULL: none) for the answer to `msg`. Lock held. */
+static void sent_add(struct monitor *m, struct sent *s, struct tenrec_msg *msg)
+{
+    s->next = m->sent;
+    s->monitor = m;
+    s->msg_id = FIRST_ID + m->n_sent++;
+    s->since_ns = clock_now_ns();
+    m->sent = s;
+    msg->id = s->msg_id;
+    msg->flags |= TENREC_MSG_CONTROL;
+}
+
+void monitor_probe(struct monitor *m, tenrec_peer id, int64_t incarnation)
 {
     struct tenrec_worker *w = m->w;
-    int64_t number[VIEW_NUMBERS] = { [VIEW_FLAGS] = flags | (round ? FLAG_WAIT : 0),
-                                     [VIEW_ID] = w->self.id,
-                                     [VIEW_INCARNATION] = m->incarnation };
+    int64_t number[VIEW_NUMBERS] = { [VIEW_ID] = w->self.id, [VIEW_INCARNATION] = m->incarnation };
     struct sent *s = memory_new(1, sizeof *s);
     struct tenrec_msg *msg = NULL;
 
     pthread_mutex_lock(&m->lock);
     number[VIEW_VERSION] = m->view.version;
     if (s && rref_numbers_write(TENREC_MSG_VIEW, number, VIEW_NUMBERS, &msg, NULL) == TENREC_OK) {
-        *s = (struct sent){ .next = m->sent,
-                            .monitor = m,
-                            .msg_id = FIRST_ID + m->n_sent++,
-                            .id = to,
-                            .incarnation = incarnation,
-                            .round = round };
-        m->sent = s;
-        msg->id = s->msg_id;
-        msg->flags |= TENREC_MSG_CONTROL;
+        s->id = id;
+        s->incarnation = incarnation;
+        sent_add(m, s, msg);
     }
     pthread_mutex_unlock(&m->lock);
-    if (!msg) {
+    if (msg)
+        chain_send(w->chain, id, msg, (struct tenrec_done){ on_sent, s });
+    else
+        free(s);
+}
+
+/* Lock held. */
+static bool monitor_keeps(const struct monitor *m)
+{
+    return !m->stopped && !m->expelled && !m->departed;
+}
+
+bool monitor_probes_wait(const struct monitor *m, int64_t n_sent)
+{
+    for (const struct sent *s = m->sent; s; s = s->next)
+        if (!s->over && s->sweep.kind == SWEEP_NONE && s->msg_id >= FIRST_ID + n_sent)
+            return true;
+    return false;
+}
+
+/* ---- sweeps --------------------------------------------------------------------- */
+
+enum { SWEEP_LEVEL = VIEW_NUMBERS, SWEEP_NEWS, SWEEP_ITEMS };
+/* Of a member to be, which leads a block already. Its changes are not used. */
+enum { STRANGER_PAYLOAD_MAX = SWEEP_NEWS_MAX + 128 };
+
+static struct tenrec_msg *sweep_write(const struct monitor *m, const struct sweep_send *s)
+{
+    const struct tenrec_value item[SWEEP_ITEMS] = {
+        [VIEW_VERSION] = tenrec_value_int(s->version),
+        [VIEW_FLAGS] = tenrec_value_int(s->kind == SWEEP_UP ? FLAG_UP : FLAG_DOWN),
+        [VIEW_ID] = tenrec_value_int(m->w->self.id),
+        [VIEW_INCARNATION] = tenrec_value_int(m->incarnation),
+        [SWEEP_LEVEL] = tenrec_value_int(s->to.level),
+        [SWEEP_NEWS] = tenrec_value_bytes(s->news.data, s->news.len),
+    };
+    const struct tenrec_value array = tenrec_value_array(item, SWEEP_ITEMS);
+    struct tenrec_msg *msg = NULL;
+
+    if (s->news.failed || codec_write_value(&array, TENREC_MSG_VIEW, &msg, NULL) != TENREC_OK)
+        return NULL;
+    return msg;
+}
+
+void monitor_sweep_send(struct monitor *m, struct sweep_send *sweep)
+{
+    struct sent *s = memory_new(1, sizeof *s);
+    struct tenrec_msg *msg = s ? sweep_write(m, sweep) : NULL;
+
+    bytes_free(&sweep->news);
+    if (!msg) { /* out of memory: again after the next event */
         free(s);
         return;
     }
-    chain_send(w->chain, to, msg, (struct tenrec_done){ on_sent, s });
+    pthread_mutex_lock(&m->lock);
+    s->id = sweep->to.id;
+    s->incarnation = sweep->to.incarnation;
+    s->sweep = *sweep;
+    sent_add(m, s, msg);
+    pthread_mutex_unlock(&m->lock);
+    chain_send(m->w->chain, s->id, msg, (struct tenrec_done){ on_sent, s });
+}
+
+bool monitor_sweep_waits(const struct monitor *m, const struct spread_child *to,
+                         enum sweep_kind kind)
+{
+    for (const struct sent *s = m->sent; s; s = s->next)
+        if (!s->over && s->sweep.kind == kind && s->incarnation == to->incarnation &&
+            (kind == SWEEP_UP || s->sweep.to.level == to->level))
+            return true;
+    return false;
+}
+
+/* Requests for a block wait for the members below, which their leader suspects first. */
+static uint64_t patience_ns(const struct monitor *m, const struct sent *s)
+{
+    const unsigned levels = s->sweep.kind == SWEEP_UP ? SPREAD_ALL + 1 : s->sweep.to.level;
+
+    return m->beats.rules.interval_ns * m->beats.rules.misses * (levels + 1);
+}
+
+void monitor_sweep_expire(struct monitor *m, uint64_t *next_ns)
+{
+    const uint64_t now_ns = clock_now_ns();
+
+    for (struct sent *s = m->sent; s; s = s->next) {
+        const uint64_t moved_ns = traffic_moved_ns(m, s->id);
+        const uint64_t due_ns =
+            (moved_ns > s->since_ns ? moved_ns : s->since_ns) + patience_ns(m, s);
+
+        if (s->sweep.kind == SWEEP_NONE || s->over)
+            continue;
+        if (due_ns > now_ns) {
+            *next_ns = due_ns < *next_ns ? due_ns : *next_ns;
+            continue;
+        }
+        s->over = m->pump = true;
+        sent_lost(m, s);
+    }
+}
+
+void monitor_sweep_answer(struct monitor *m, const struct sweep *s, bool done)
+{
+    int64_t number[RET_NUMBERS] = { [RET_VERSION] = done ? s->version : 0 };
+    struct tenrec_msg *msg = NULL;
+
+    pthread_mutex_lock(&m->lock);
+    number[RET_KNOWN] = membership_view_find(&m->view, s->id, s->incarnation) != NULL;
+    pthread_mutex_unlock(&m->lock);
+    if (rref_numbers_write(TENREC_MSG_VIEW_RET, number, RET_NUMBERS, &msg, NULL) == TENREC_OK)
+        answer_send(m->w, s->from, s->msg_id, &s->route, msg, NULL);
+}
+
+/* *ret is NULL if the message is of no sweep. errors: EPROTOCOL, ENOMEM */
+static tenrec_status sweep_read(struct tenrec_worker *w, tenrec_peer from,
+                                const struct tenrec_msg *msg, struct sweep **ret, tenrec_error *err)
+{
+    struct tenrec_value *v = NULL;
+    tenrec_status st = TENREC_OK;
+    int64_t version, flags, id, incarnation, level;
+    const struct tenrec_value *item;
+    struct sweep *s;
+
+    *ret = NULL;
+    if (from < 0 && msg->payload_len > STRANGER_PAYLOAD_MAX)
+        st = tenrec_fail(err, TENREC_EPROTOCOL,
+                         "a caller that is no member sent a view of %llu bytes",
+                         (unsigned long long)msg->payload_len);
+    if (st == TENREC_OK)
+        st = codec_read_value(msg, &v, err);
+    if (st != TENREC_OK || v->type != TENREC_VALUE_ARRAY || v->n != SWEEP_ITEMS)
+        goto out;
+    item = v->u.array;
+    st = tenrec_value_unpack(item, SWEEP_NEWS, err, "iiiii", &version, &flags, &id, &incarnation,
+                             &level);
+    if (st == TENREC_OK &&
+        (item[SWEEP_NEWS].type != TENREC_VALUE_BYTES || version < 0 || level < 0 ||
+         level > SPREAD_ALL || id < 0 || id >= RANKS_MAX || incarnation < 1 ||
+         (flags != FLAG_UP && flags != FLAG_DOWN) || (from >= 0 && from != id)))
+        st = tenrec_fail(err, TENREC_EPROTOCOL, "malformed view from '%s'",
+                         peers_name(&w->peers, from));
+    if (st != TENREC_OK)
+        goto out;
+    s = memory_new(1, sizeof *s);
+    if (s && from >= 0) {
+        s->news = bytes_copy(item[SWEEP_NEWS].u.bytes, item[SWEEP_NEWS].n);
+        s->news_len = item[SWEEP_NEWS].n;
+    }
+    if (!s || (from >= 0 && !s->news)) {
+        free(s);
+        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for the changes of a view");
+        goto out;
+    }
+    s->kind = flags == FLAG_UP ? SWEEP_UP : SWEEP_DOWN;
+    s->level = flags == FLAG_UP ? SPREAD_ALL : (unsigned)level;
+    s->from = from;
+    s->id = (tenrec_peer)id;
+    s->incarnation = incarnation;
+    s->version = version;
+    s->msg_id = msg->id;
+    s->route = msg->route;
+    *ret = s;
+out:
+    tenrec_value_drop(v);
+    return st;
+}
+
+/* Returns true if `msg` is of a sweep, which is kept or refused then. */
+static bool sweep_arrived(struct tenrec_worker *w, tenrec_peer from, const struct tenrec_msg *msg)
+{
+    struct monitor *m = group_of(w)->monitor;
+    struct sweep *s, *refused = NULL;
+
+    if (!m || sweep_read(w, from, msg, &s, NULL) != TENREC_OK || !s)
+        return false;
+    pthread_mutex_lock(&m->lock);
+    /* A message under the id of a member in another life. */
+    s->stranger = from < 0 || !membership_view_find(&m->view, from, s->incarnation);
+    refused = m->stopped || m->expelled ? s : sweep_add(m, s);
+    pthread_mutex_unlock(&m->lock);
+    if (refused) {
+        monitor_sweep_answer(m, refused, false);
+        sweep_free(refused);
+    }
+    return true;
 }
 
 static void view_answer(struct monitor *m, const struct view_ask *a)
@@ -174,12 +374,6 @@ static void monitor_keep(struct monitor *m, struct ask *a)
     pthread_mutex_lock(&m->lock);
 }
 
-/* Lock held. */
-static bool monitor_keeps(const struct monitor *m)
-{
-    return !m->stopped && !m->expelled && !m->departed;
-}
-
 bool monitor_view_wait(struct tenrec_worker *w, struct ask *a)
 {
     struct monitor *m = group_of(w)->monitor;
@@ -206,8 +400,13 @@ void monitor_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_ms
     struct view_ask *kept = NULL;
     bool waits;
     tenrec_error why;
-    tenrec_status st = view_read(w, from, msg, &a, &waits, &why);
+    tenrec_status st;
 
+    if (sweep_arrived(w, from, msg)) {
+        msg->release(msg);
+        return;
+    }
+    st = view_read(w, from, msg, &a, &waits, &why);
     msg->release(msg);
     if (st != TENREC_OK) {
         answer_error(w, from, a.msg_id, &a.route, true, &why);
@@ -244,6 +443,10 @@ void monitor_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_m
             continue;
         s->over = true;
         heartbeats_answered(&m->beats, s->id, s->incarnation);
+        if (s->sweep.kind != SWEEP_NONE && n[RET_VERSION] >= s->sweep.version)
+            sweep_confirmed(m, &s->sweep);
+        else if (s->sweep.kind != SWEEP_NONE)
+            sweep_refused(m, &s->sweep);
     }
     if (n[RET_VERSION] > m->view.version && !m->expelled)
         m->poll = true;
@@ -254,93 +457,15 @@ void monitor_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_m
 
 void monitor_gives_up(struct monitor *m, tenrec_peer id)
 {
+    m->pump = true;
     for (struct sent *s = m->sent; s; s = s->next)
         s->over = s->over || s->id == id;
     sent_settle(m);
 }
 
-/* ---- announcements ---------------------------------------------------------------- */
-
-/* To all other members. No lock held. */
-static void view_send_all(struct monitor *m, int64_t flags, bool round)
-{
-    struct membership_view v = { .version = 0 };
-
-    pthread_mutex_lock(&m->lock);
-    membership_view_copy(&m->view, &v, NULL);
-    pthread_mutex_unlock(&m->lock);
-    for (size_t i = 0; i < v.n; i++)
-        if (v.entry[i].incarnation != m->incarnation)
-            view_send(m, v.entry[i].id, v.entry[i].incarnation, flags, round);
-    membership_view_finish(&v);
-}
-
 bool monitor_wait(struct monitor *m, uint64_t until_ns)
 {
     return clock_cond_wait(&m->changed, &m->lock, until_ns);
-}
-
-/* Suspects the members that have not answered since `began_ns`, and from which nothing else has
- * arrived, for as long as heartbeats may stay unanswered; after the deadline, all that have not
- * answered. Returns true if answers are awaited still, until *ret_next_ns. Lock held. */
-static bool round_expire(struct monitor *m, uint64_t began_ns, uint64_t deadline_ns,
-                         uint64_t *ret_next_ns)
-{
-    const uint64_t now_ns = clock_now_ns();
-    const uint64_t patience_ns = m->beats.rules.interval_ns * (uint64_t)m->beats.rules.misses;
-    bool open = false;
-
-    *ret_next_ns = deadline_ns;
-    for (struct sent *s = m->sent; s; s = s->next) {
-        const uint64_t moved_ns = traffic_moved_ns(m, s->id);
-        const uint64_t due_ns = (moved_ns > began_ns ? moved_ns : began_ns) + patience_ns;
-
-        if (!s->round || s->over)
-            continue;
-        if (due_ns > now_ns && deadline_ns > now_ns) {
-            open = true;
-            *ret_next_ns = due_ns < *ret_next_ns ? due_ns : *ret_next_ns;
-            continue;
-        }
-        s->over = true;
-        heartbeats_suspect(&m->beats, s->id, s->incarnation, now_ns, NULL);
-    }
-    return open;
-}
-
-/* Waits for the answers of a round. */
-static void await_round(struct monitor *m, uint64_t deadline_ns)
-{
-    const uint64_t began_ns = clock_now_ns();
-    uint64_t next_ns;
-
-    pthread_mutex_lock(&m->lock);
-    while (round_expire(m, began_ns, deadline_ns, &next_ns))
-        monitor_wait(m, next_ns);
-    sent_settle(m);
-    pthread_mutex_unlock(&m->lock);
-}
-
-void monitor_probe(struct monitor *m, tenrec_peer id, int64_t incarnation)
-{
-    view_send(m, id, incarnation, 0, false);
-}
-
-void monitor_announce(struct monitor *m)
-{
-    view_send_all(m, 0, false);
-}
-
-void monitor_announce_and_wait(struct monitor *m, uint64_t deadline_ns)
-{
-    view_send_all(m, 0, true);
-    await_round(m, deadline_ns);
-}
-
-void monitor_announce_leaving(struct tenrec_worker *w, uint64_t deadline_ns)
-{
-    view_send_all(group_of(w)->monitor, FLAG_LEAVING, true);
-    await_round(group_of(w)->monitor, deadline_ns);
 }
 
 /* ---- messages that wait for our view ----------------------------------------- */
@@ -373,4 +498,5 @@ void monitor_messages_end(struct monitor *m)
         free(s);
     }
     asks_ready(m, asks_take_ripe(&m->asks, 0, 0, true));
+    sweeps_end(m);
 }

@@ -26,6 +26,8 @@ static const char *const yaml =
     "  two_faulty_inproc: { plugin: faulty, wraps: faulty_inproc }\n"
     "  doubling_inproc: { plugin: faulty, wraps: inproc, options: { rules: [{ do: duplicate, "
     "on: " TWICE " }, { do: duplicate, from: ['*'], on: " TWICE " }] } }\n"
+    "  twice_inproc: { plugin: faulty, wraps: inproc, options: { rules: [{ do: duplicate }, "
+    "{ do: duplicate, from: ['*'] }] } }\n"
     "  shuffling_tensorpipe: { plugin: faulty, wraps: tensorpipe, options: { seed: 1, rules: ["
     "{ do: reorder, by: 5ms, probability: 0.3 },"
     " { do: reorder, by: 5ms, from: ['*'], probability: 0.3 }] } }\n"
