@@ -242,7 +242,7 @@ static enum conn_end conn_shake(struct conn *c, const struct conn_login *login,
     enum conn_end end = CONN_OK;
     enum tls_step step;
 
-    if (tls_open(login->tls, login->url->host, &c->tls, err) != TENREC_OK)
+    if (tls_open(login->tls, login->url->at->host, &c->tls, err) != TENREC_OK)
         return CONN_NEVER;
     while ((step = tls_shake(c->tls, err)) == TLS_MORE && end == CONN_OK)
         end = conn_exchange(c, deadline_ns, err);

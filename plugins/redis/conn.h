@@ -4,9 +4,8 @@
 #ifndef REDIS_CONN_H
 #define REDIS_CONN_H
 
-#include "url.h"
-
 #include "core/base/clock.h"
+#include "store/url.h"
 
 #include <hiredis/hiredis.h>
 #include <netdb.h>
@@ -20,7 +19,7 @@ struct tls_context;
 
 /* Login data; borrows all until the last conn_open with it. */
 struct conn_login {
-    const struct redis_url *url;
+    const struct store_url *url;
     const char *user;     /* "": the server's default user */
     const char *password; /* "": log in without a password */
     int64_t database;
@@ -61,7 +60,7 @@ enum conn_end conn_refused(const redisReply *r, tenrec_error *err);
 /* dial.c: a TCP connection to a Redis server, within a deadline. */
 
 /* Connects to the first address of the host that answers. *ret_fd: a non-blocking socket */
-enum conn_end dial_open(const struct redis_url *url, uint64_t deadline_ns, int *ret_fd,
+enum conn_end dial_open(const struct store_url *url, uint64_t deadline_ns, int *ret_fd,
                         tenrec_error *err);
 
 /* Waits until the socket is ready. CONN_LATE has no error text. */

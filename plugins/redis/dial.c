@@ -65,12 +65,12 @@ static enum conn_end dial_one(const struct addrinfo *a, uint64_t deadline_ns, in
     return CONN_OK;
 }
 
-enum conn_end dial_open(const struct redis_url *url, uint64_t deadline_ns, int *ret_fd,
+enum conn_end dial_open(const struct store_url *url, uint64_t deadline_ns, int *ret_fd,
                         tenrec_error *err)
 {
     struct addrinfo *list;
     enum conn_end end = CONN_AGAIN;
-    tenrec_status st = resolve(url->host, url->port, deadline_ns, &list, err);
+    tenrec_status st = resolve(url->at->host, url->at->port, deadline_ns, &list, err);
 
     if (st != TENREC_OK)
         return st == TENREC_ETIMEDOUT ? CONN_LATE : CONN_AGAIN;

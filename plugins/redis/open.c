@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+static const struct store_url_form form = { "redis", 6379, 1 };
+
 static tenrec_status open_draw(char *ret, size_t room, tenrec_error *err)
 {
     uint64_t n = 0;
@@ -53,31 +55,29 @@ static tenrec_status open_identify(struct redis_store *s, uint64_t wanted_ms, ui
 static tenrec_status open_fill(struct redis_store *s, const struct redis_options *o,
                                tenrec_error *err)
 {
-    const struct redis_url *url = &s->url;
-    const struct tls_files files = { o->ca_file, o->cert_file, o->key_file };
-    bool v6 = strchr(url->host, ':') != NULL;
+    const struct store_url *url = &s->url;
+    const struct tls_files files = { o->login.ca_file, o->login.cert_file, o->login.key_file };
     tenrec_status st = TENREC_OK;
 
-    snprintf(s->name, sizeof s->name, "redis store %s%.150s%s:%u/%.80s", v6 ? "[" : "", url->host,
-             v6 ? "]" : "", url->port, url->prefix);
+    store_url_name(url, &form, sizeof s->name, s->name);
     snprintf(s->meta, sizeof s->meta, "%s:meta", url->prefix);
-    if (!*url->password && *o->password_file)
-        st = password_read(o->password_file, s->password, sizeof s->password, err);
+    if (!*url->password && *o->login.password_file)
+        st = login_password(o->login.password_file, s->password, sizeof s->password, err);
     if (st == TENREC_OK && url->tls)
         st = tls_context_open(&files, &s->tls, err);
     if (st != TENREC_OK)
         return st;
     s->login = (struct conn_login){ .url = url,
-                                    .user = *url->password ? url->user : o->user,
+                                    .user = *url->password ? url->user : o->login.user,
                                     .password = *url->password ? url->password
                                                 : *s->password ? s->password
-                                                               : o->password,
+                                                               : o->login.password,
                                     .database = o->database,
                                     .tls = s->tls };
     return open_draw(s->client, sizeof s->client, err);
 }
 
-static struct redis_store *store_new(struct tenrec_plugin_store *self, const struct redis_url *url)
+static struct redis_store *store_new(struct tenrec_plugin_store *self, const struct store_url *url)
 {
     struct redis_store *s = calloc(1, sizeof *s);
 
@@ -87,7 +87,6 @@ static struct redis_store *store_new(struct tenrec_plugin_store *self, const str
     s->url = *url;
     pthread_mutex_init(&s->lock, NULL);
     clock_cond_init(&s->free);
-    clock_cond_init(&s->wake);
     return s;
 }
 
@@ -97,7 +96,6 @@ void redis_store_free(struct redis_store *s)
     conn_drop(s->subscriber);
     tls_context_drop(s->tls);
     explicit_bzero(s->password, sizeof s->password);
-    pthread_cond_destroy(&s->wake);
     pthread_cond_destroy(&s->free);
     pthread_mutex_destroy(&s->lock);
     free(s);
@@ -108,8 +106,8 @@ tenrec_status redis_store_open(const struct tenrec_store_init *in, struct tenrec
 {
     const struct redis_options *o = in->options;
     struct redis_store *s;
-    struct redis_url url;
-    tenrec_status st = redis_url_read(in->url, &url, err);
+    struct store_url url;
+    tenrec_status st = store_url_read(in->url, &form, &url, err);
 
     if (st != TENREC_OK)
         return st;

@@ -3,39 +3,7 @@
 #include "store.h"
 
 static const struct tenrec_option options[] = {
-    { .key = "user",
-      .type = TENREC_OPT_STRING,
-      .offset = offsetof(struct redis_options, user),
-      .def = "",
-      .help = "User to log in as, if the URL names no user; needs a password." },
-    { .key = "password",
-      .type = TENREC_OPT_STRING,
-      .offset = offsetof(struct redis_options, password),
-      .flags = TENREC_OPT_SECRET,
-      .def = "",
-      .help = "Password to log in with, if the URL has no password." },
-    { .key = "password_file",
-      .type = TENREC_OPT_STRING,
-      .offset = offsetof(struct redis_options, password_file),
-      .def = "",
-      .help = "File with the password, readable by its owner only, if the URL has none." },
-    { .key = "ca_file",
-      .type = TENREC_OPT_STRING,
-      .offset = offsetof(struct redis_options, ca_file),
-      .def = "",
-      .help = "For rediss://: PEM file of the authorities that may sign the server's certificate; "
-              "by default "
-              "the system's." },
-    { .key = "cert_file",
-      .type = TENREC_OPT_STRING,
-      .offset = offsetof(struct redis_options, cert_file),
-      .def = "",
-      .help = "For rediss://: PEM file of our certificate, if the server asks for one." },
-    { .key = "key_file",
-      .type = TENREC_OPT_STRING,
-      .offset = offsetof(struct redis_options, key_file),
-      .def = "",
-      .help = "For rediss://: PEM file of the key of 'cert_file'." },
+    STORE_LOGIN_OPTIONS(struct redis_options, "rediss://"),
     { .key = "database",
       .type = TENREC_OPT_INT,
       .offset = offsetof(struct redis_options, database),
@@ -67,17 +35,7 @@ tenrec_status tenrec_construct_options(void *opts, tenrec_error *err)
 {
     const struct redis_options *o = opts;
 
-    if (*o->password && *o->password_file)
-        return tenrec_fail(err, TENREC_ECONFIG,
-                           "options 'password' and 'password_file' exclude each other");
-    if (*o->user && !*o->password && !*o->password_file)
-        return tenrec_fail(err, TENREC_ECONFIG,
-                           "option 'user' is set, but no 'password' or 'password_file'");
-    if (!*o->cert_file != !*o->key_file)
-        return tenrec_fail(err, TENREC_ECONFIG, "option '%s' is set, but no '%s'",
-                           *o->cert_file ? "cert_file" : "key_file",
-                           *o->cert_file ? "key_file" : "cert_file");
-    return TENREC_OK;
+    return login_check(&o->login, err);
 }
 
 tenrec_status tenrec_init_store(const struct tenrec_store_init *in,

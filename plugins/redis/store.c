@@ -269,7 +269,7 @@ static void redis_close(struct tenrec_plugin_store *self, uint64_t deadline_ns)
     redisReply *r = NULL;
 
     (void)deadline_ns;
-    lease_stop(s);
+    keeper_stop(&s->keeper);
     /* A server that is away drops this client when the lease expires. */
     if (s->conn && redis_call(s, &call, clock_deadline_ms(0), &r, NULL) == TENREC_OK)
         freeReplyObject(r);

@@ -5,28 +5,28 @@
 
 #include "conn.h"
 
+#include "store/keeper.h"
+#include "store/login.h"
+
 #include <pthread.h>
 #include <stddef.h>
 #include <tenrec/error.h>
 #include <tenrec/store_plugin.h>
 
 struct redis_options {
-    const char *user;
-    const char *password;
-    const char *password_file;
-    const char *ca_file, *cert_file, *key_file; /* of rediss:// */
+    struct store_login login;
     int64_t database;
     uint64_t lease_ms; /* TENREC_FOREVER: none */
 };
 
 struct redis_store {
     struct tenrec_plugin_store *self; /* for the log */
-    struct redis_url url;
+    struct store_url url;
     struct conn_login login;
     struct tls_context *tls; /* NULL: redis:// */
     char password[512];      /* of the password_file; "": none */
     char name[300];
-    char meta[REDIS_PREFIX_MAX + 8]; /* "jobs:meta" */
+    char meta[STORE_PREFIX_MAX + 8]; /* "jobs:meta" */
     char address[CONN_ADDRESS_MAX];  /* of the server when the store was opened */
     char id[40];                     /* identity of the store; "" until it is open */
     char client[20];                 /* random id of this client */
@@ -40,9 +40,7 @@ struct redis_store {
     uint64_t asked;          /* number of the last change that was sent */
     struct conn *subscriber; /* idle connection for the next wait, or NULL */
 
-    pthread_cond_t wake; /* for the thread that renews the lease */
-    pthread_t keeper;
-    bool has_keeper, closing; /* `closing` is guarded by lock */
+    struct keeper keeper; /* of the lease */
 };
 
 /* One call of a script; borrows all until the call returns. */
@@ -68,9 +66,8 @@ uint64_t call_answer_ns(uint64_t deadline_ns);
 /* Sleeps before a retry, but not beyond the deadline; doubles the gap, up to `most_ms`. */
 void call_pause(uint64_t *gap_ms, uint64_t most_ms, uint64_t deadline_ns);
 
-/* Start and stop the thread that renews the lease. */
+/* Starts the thread that renews the lease, if the store has one. */
 tenrec_status lease_start(struct redis_store *s, tenrec_error *err);
-void lease_stop(struct redis_store *s);
 
 tenrec_status redis_store_open(const struct tenrec_store_init *in, struct tenrec_plugin_store *self,
                                tenrec_error *err);
@@ -124,12 +121,5 @@ enum conn_end subscriber_wait(struct conn *subscriber, uint32_t count, uint64_t 
 /* Unsubscribes and keeps the connection for the next wait; drops it if `broken`. */
 void subscriber_close(struct redis_store *s, struct conn *subscriber, bool broken,
                       uint64_t deadline_ns);
-
-/* password.c: a password in a file of its own. */
-
-/* Reads the first line of a file that only its owner, we or root, can read; with its NUL it has at
- * most `room` bytes.
- * errors: ECONFIG with the path and the remedy, never with the text of the file */
-tenrec_status password_read(const char *path, char *ret, size_t room, tenrec_error *err);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "core/base/resolve.h"
 #include "group/meeting/launch.h"
-#include "url.h"
+#include "store/url.h"
 
 struct text {
     char *at;
@@ -77,21 +77,33 @@ static void fuzz_address(struct text *t)
         fuzz_expect(n >= -5 && n <= 5);
 }
 
-static void fuzz_redis(struct text *t)
+static void read_store(const struct text *t, const struct store_url_form *form)
 {
-    struct redis_url u;
+    struct store_url u;
     tenrec_error err;
 
-    if (redis_url_read(t->at, &u, &err) == TENREC_OK)
-        fuzz_expect(*u.host && memchr(u.host, '\0', sizeof u.host) &&
-                    memchr(u.password, '\0', sizeof u.password) &&
-                    memchr(u.prefix, '\0', sizeof u.prefix));
+    if (store_url_read(t->at, form, &u, &err) != TENREC_OK)
+        return;
+    fuzz_expect(u.n_hosts >= 1 && u.n_hosts <= form->most_hosts &&
+                memchr(u.password, '\0', sizeof u.password) &&
+                memchr(u.prefix, '\0', sizeof u.prefix));
+    for (uint32_t i = 0; i < u.n_hosts; i++)
+        fuzz_expect(*u.at[i].host && memchr(u.at[i].host, '\0', sizeof u.at[i].host));
+}
+
+static void fuzz_store(struct text *t)
+{
+    static const struct store_url_form one = { "redis", 6379, 1 },
+                                       several = { "etcd", 2379, STORE_HOSTS_MAX };
+
+    read_store(t, &one);
+    read_store(t, &several);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     static void (*const readers[])(struct text *) = { fuzz_variables, fuzz_nodes, fuzz_address,
-                                                      fuzz_redis };
+                                                      fuzz_store };
     struct text t;
 
     if (len == 0)

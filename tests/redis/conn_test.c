@@ -44,7 +44,7 @@ static void deaf_close(struct deaf *d)
 TEST(conn_to_an_address_that_is_silent_does_not_use_up_the_deadline)
 {
     struct deaf d = deaf_open();
-    struct redis_url url = { .host = "127.0.0.1", .port = ntohs(d.at.sin_port) };
+    const struct store_url url = { .at = { { "127.0.0.1", ntohs(d.at.sin_port) } }, .n_hosts = 1 };
     const struct conn_login login = { .url = &url, .user = "", .password = "" };
     const uint64_t since = clock_now_ns();
     struct conn *c = NULL;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* redis://..., taken apart or refused. */
-#include "url.h"
+#include "store/url.h"
 
 #include "../testing.h"
+
+static const struct store_url_form form = { "redis", 6379, 1 };
 
 TEST(url_is_taken_apart)
 {
@@ -24,14 +26,14 @@ TEST(url_is_taken_apart)
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct redis_url u;
+        struct store_url u;
         tenrec_error err;
-        assert_status(redis_url_read(rows[i].url, &u, &err), &err);
-        assert_string_equal(u.host, rows[i].host);
+        assert_status(store_url_read(rows[i].url, &form, &u, &err), &err);
+        assert_string_equal(u.at->host, rows[i].host);
         assert_string_equal(u.user, rows[i].user);
         assert_string_equal(u.password, rows[i].password);
         assert_string_equal(u.prefix, rows[i].prefix);
-        assert_int_equal(u.port, rows[i].port);
+        assert_int_equal(u.at->port, rows[i].port);
     }
 }
 
@@ -61,9 +63,9 @@ TEST(url_that_is_malformed_is_refused)
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct redis_url u;
+        struct store_url u;
         tenrec_error err;
-        assert_int_equal(redis_url_read(rows[i][0], &u, &err), TENREC_EINVAL);
+        assert_int_equal(store_url_read(rows[i][0], &form, &u, &err), TENREC_EINVAL);
         assert_text_has(err.text, rows[i][1]);
         assert_null(strstr(err.text, "s3cret"));
     }
@@ -76,24 +78,24 @@ TEST(url_that_is_too_long_is_refused)
 
     for (size_t i = 0; i < 3; i++) {
         char url[1200], many[1025];
-        struct redis_url u;
+        struct store_url u;
         tenrec_error err;
         memset(many, 'a', sizeof many - 1);
         many[sizeof many - 1] = '\0';
         snprintf(url, sizeof url, "%s%s%s", before[i], many, after[i]);
-        assert_int_equal(redis_url_read(url, &u, &err), TENREC_EINVAL);
+        assert_int_equal(store_url_read(url, &form, &u, &err), TENREC_EINVAL);
     }
 }
 
 TEST(url_of_tls_is_marked)
 {
-    struct redis_url u;
+    struct store_url u;
     tenrec_error err;
 
-    assert_status(redis_url_read("rediss://bob:s3cret@h/x", &u, &err), &err);
+    assert_status(store_url_read("rediss://bob:s3cret@h/x", &form, &u, &err), &err);
     assert_true(u.tls);
-    assert_string_equal(u.host, "h");
-    assert_int_equal(u.port, 6379);
-    assert_status(redis_url_read("redis://h", &u, &err), &err);
+    assert_string_equal(u.at->host, "h");
+    assert_int_equal(u.at->port, 6379);
+    assert_status(store_url_read("redis://h", &form, &u, &err), &err);
     assert_false(u.tls);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store.h"
+#include "login.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ static tenrec_status password_check(int fd, const char *path, tenrec_error *err)
     return TENREC_OK;
 }
 
-tenrec_status password_read(const char *path, char *ret, size_t room, tenrec_error *err)
+tenrec_status login_password(const char *path, char *ret, size_t room, tenrec_error *err)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     tenrec_status st;
@@ -46,4 +46,19 @@ tenrec_status password_read(const char *path, char *ret, size_t room, tenrec_err
     ret[strcspn(ret, "\r\n")] = '\0';
     return *ret ? TENREC_OK
                 : tenrec_fail(err, TENREC_ECONFIG, "'password_file' \"%s\" is empty", path);
+}
+
+tenrec_status login_check(const struct store_login *o, tenrec_error *err)
+{
+    if (*o->password && *o->password_file)
+        return tenrec_fail(err, TENREC_ECONFIG,
+                           "options 'password' and 'password_file' exclude each other");
+    if (*o->user && !*o->password && !*o->password_file)
+        return tenrec_fail(err, TENREC_ECONFIG,
+                           "option 'user' is set, but no 'password' or 'password_file'");
+    if (!*o->cert_file != !*o->key_file)
+        return tenrec_fail(err, TENREC_ECONFIG, "option '%s' is set, but no '%s'",
+                           *o->cert_file ? "cert_file" : "key_file",
+                           *o->cert_file ? "key_file" : "cert_file");
+    return TENREC_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "url.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* A piece of the URL, not terminated. */
@@ -45,7 +46,7 @@ static tenrec_status url_decode(struct piece from, const char *what, char *ret, 
     return TENREC_OK;
 }
 
-static tenrec_status read_login(struct piece login, struct redis_url *ret, tenrec_error *err)
+static tenrec_status read_login(struct piece login, struct store_url *ret, tenrec_error *err)
 {
     const char *colon = memchr(login.p, ':', login.len);
     struct piece user = { login.p, colon ? (size_t)(colon - login.p) : login.len };
@@ -81,7 +82,8 @@ static tenrec_status read_port(struct piece text, uint16_t *ret, tenrec_error *e
 }
 
 /* host, host:port, [v6] or [v6]:port. */
-static tenrec_status read_host(struct piece text, struct redis_url *ret, tenrec_error *err)
+static tenrec_status read_host(struct piece text, const struct store_url_form *form,
+                               struct store_host *ret, tenrec_error *err)
 {
     bool bracket = text.len && text.p[0] == '[';
     const char *close = bracket ? memchr(text.p, ']', text.len) : NULL;
@@ -98,16 +100,37 @@ static tenrec_status read_host(struct piece text, struct redis_url *ret, tenrec_
     host.p = text.p + bracket;
     host.len = (size_t)((bracket ? close : colon ? colon : end) - host.p);
     if (host.len == 0 || host.len >= sizeof ret->host)
-        return tenrec_fail(err, TENREC_EINVAL, "expected redis://host:port/prefix, found no host");
+        return tenrec_fail(err, TENREC_EINVAL, "expected %s://host:port/prefix, found no host",
+                           form->scheme);
     memcpy(ret->host, host.p, host.len);
     ret->host[host.len] = '\0';
-    ret->port = REDIS_PORT;
+    ret->port = form->port;
     return colon
                ? read_port((struct piece){ colon + 1, (size_t)(end - colon - 1) }, &ret->port, err)
                : TENREC_OK;
 }
 
-static tenrec_status read_prefix(struct piece text, struct redis_url *ret, tenrec_error *err)
+/* With commas between them. */
+static tenrec_status read_hosts(struct piece text, const struct store_url_form *form,
+                                struct store_url *ret, tenrec_error *err)
+{
+    const char *const end = text.p + text.len;
+    tenrec_status st = TENREC_OK;
+    const char *comma;
+
+    do {
+        comma = form->most_hosts > 1 ? memchr(text.p, ',', (size_t)(end - text.p)) : NULL;
+        text.len = (size_t)((comma ? comma : end) - text.p);
+        if (ret->n_hosts == form->most_hosts)
+            return tenrec_fail(err, TENREC_EINVAL, "the URL names more than %u hosts",
+                               form->most_hosts);
+        st = read_host(text, form, &ret->at[ret->n_hosts++], err);
+        text.p = comma ? comma + 1 : end;
+    } while (st == TENREC_OK && comma);
+    return st;
+}
+
+static tenrec_status read_prefix(struct piece text, struct store_url *ret, tenrec_error *err)
 {
     tenrec_status st;
 
@@ -124,16 +147,18 @@ static tenrec_status read_prefix(struct piece text, struct redis_url *ret, tenre
     return st;
 }
 
-tenrec_status redis_url_read(const char *url, struct redis_url *ret, tenrec_error *err)
+tenrec_status store_url_read(const char *url, const struct store_url_form *form,
+                             struct store_url *ret, tenrec_error *err)
 {
+    const size_t scheme = strlen(form->scheme);
     const char *rest = strstr(url, "://"), *at, *slash;
     tenrec_status st = TENREC_OK;
 
     memset(ret, 0, sizeof *ret);
-    ret->tls = strncmp(url, "rediss:", 7) == 0;
+    ret->tls = strncmp(url, form->scheme, scheme) == 0 && strncmp(url + scheme, "s:", 2) == 0;
     if (!rest)
-        return tenrec_fail(err, TENREC_EINVAL,
-                           "expected redis://host:port/prefix, found no \"://\"");
+        return tenrec_fail(err, TENREC_EINVAL, "expected %s://host:port/prefix, found no \"://\"",
+                           form->scheme);
     rest += 3;
     /* The last @, so that a password may hold an @ or a slash. Logs mask a URL up to
      * the same @. */
@@ -143,10 +168,24 @@ tenrec_status redis_url_read(const char *url, struct redis_url *ret, tenrec_erro
     }
     slash = strchr(rest, '/');
     if (st == TENREC_OK)
-        st = read_host((struct piece){ rest, slash ? (size_t)(slash - rest) : strlen(rest) }, ret,
-                       err);
+        st = read_hosts((struct piece){ rest, slash ? (size_t)(slash - rest) : strlen(rest) }, form,
+                        ret, err);
     if (st == TENREC_OK)
         st = read_prefix((struct piece){ slash ? slash + 1 : "", slash ? strlen(slash + 1) : 0 },
                          ret, err);
     return st;
+}
+
+void store_url_name(const struct store_url *url, const struct store_url_form *form, size_t room,
+                    char *ret)
+{
+    size_t n = (size_t)snprintf(ret, room, "%s store ", form->scheme);
+
+    for (uint32_t i = 0; i < url->n_hosts && n < room; i++) {
+        const bool v6 = strchr(url->at[i].host, ':') != NULL;
+        n += (size_t)snprintf(ret + n, room - n, "%s%s%.150s%s:%u", i ? "," : "", v6 ? "[" : "",
+                              url->at[i].host, v6 ? "]" : "", url->at[i].port);
+    }
+    if (n < room)
+        snprintf(ret + n, room - n, "/%.80s", url->prefix);
 }
