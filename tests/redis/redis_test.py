@@ -3,8 +3,6 @@
 fails. Prints TAP; skips without redis-server."""
 import os
 import signal
-import socket
-import threading
 import time
 
 from server import LIMIT_S, Server, need_server
@@ -12,78 +10,10 @@ from server import LIMIT_S, Server, need_server
 need_server()
 
 from cases import contains, equal, main, true, until  # pylint: disable=wrong-import-position
+from store_proxy import Proxy  # pylint: disable=wrong-import-position
 from tool import Tool  # pylint: disable=wrong-import-position
 
 DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
-
-
-class Proxy:
-    """Between a client and a server: gives answers of its own, or cuts what comes back."""
-
-    def __init__(self, port):
-        self.port_behind, self.cut, self.greeting, self.n = port, None, [], 0
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.serve, daemon=True).start()
-
-    def serve(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            self.n += 1
-            if self.greeting:
-                client.recv(4096)
-                client.sendall(self.greeting.pop(0))
-                client.close()
-                continue
-            behind = socket.create_connection(("127.0.0.1", self.port_behind))
-            threading.Thread(target=self.forward, args=(client, behind), daemon=True).start()
-            threading.Thread(target=self.back, args=(behind, client), daemon=True).start()
-
-    def forward(self, client, behind):
-        asked = b""
-        while True:
-            try:
-                data = client.recv(65536)
-            except OSError:
-                data = b""
-            if not data:
-                break
-            asked = (asked + data)[-65536:]
-            if self.cut and self.cut in asked:
-                self.asked = asked
-            behind.sendall(data)
-        self.end(behind)
-
-    def back(self, behind, client):
-        while True:
-            try:
-                data = behind.recv(65536)
-            except OSError:
-                data = b""
-            if not data:
-                break
-            if self.cut and self.cut in getattr(self, "asked", b""):
-                self.cut = None  # the next time it goes through
-                break
-            client.sendall(data)
-        self.end(client)
-        self.end(behind)
-
-    @staticmethod
-    def end(link):
-        try:
-            link.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.listener.close()
 
 
 def url(port, prefix="test"):

@@ -2,48 +2,14 @@
 """redis_tls_test.py STORE_TOOL - rediss://, and a password in a file. The certificates are made by
 openssl. Prints TAP; skips without redis-server or openssl."""
 import os
-import shutil
-import subprocess
-import sys
-import tempfile
 
-from server import LIMIT_S, Server, need_server
+from server import Server, need_server
 
 need_server()
-if not shutil.which("openssl"):
-    print("1..0 # SKIP openssl is not installed")
-    sys.exit(0)
 
 from cases import Skipped, contains, equal, main, true  # pylint: disable=wrong-import-position
+from store_certificates import CA, path  # pylint: disable=wrong-import-position
 from tool import Tool  # pylint: disable=wrong-import-position
-
-FOLDER = tempfile.TemporaryDirectory(prefix="tenrec-redis-tls-")
-
-
-def path(name):
-    return os.path.join(FOLDER.name, name)
-
-
-def certify(name, *more):
-    """NAME.pem and NAME.key."""
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                    "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", f"/CN={name}",
-                    "-keyout", path(f"{name}.key"), "-out", path(f"{name}.pem"), *more],
-                   check=True, capture_output=True, timeout=LIMIT_S)
-
-
-def sign(name, san, by="ca"):
-    certify(name, "-CA", path(f"{by}.pem"), "-CAkey", path(f"{by}.key"), "-addext",
-            f"subjectAltName={san}", "-addext", "basicConstraints=critical,CA:FALSE")
-
-
-certify("ca")
-certify("stranger")
-sign("server", "IP:127.0.0.1,DNS:localhost")
-sign("elsewhere", "DNS:redis.example")
-sign("worker", "DNS:worker")
-CA = path("ca.pem")
-
 
 class TlsServer(Server):
     """A server that only speaks TLS."""
