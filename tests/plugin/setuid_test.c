@@ -155,6 +155,8 @@ WITH_PLUGIN(ucx, plugin_ucx_is_refused_before_it_is_loaded_when_program_is_setui
             is_refused(PLUGINS "/ucx.so"))
 WITH_PLUGIN(otlp, plugin_otlp_is_refused_before_it_is_loaded_when_program_is_setuid,
             is_refused(PLUGINS "/otlp.so"))
+WITH_PLUGIN(etcd, plugin_etcd_is_refused_before_it_is_loaded_when_program_is_setuid,
+            is_refused(PLUGINS "/etcd.so"))
 WITH_PLUGIN(prometheus, plugin_prometheus_is_refused_before_it_is_loaded_when_program_is_setuid,
             is_refused(PLUGINS "/prometheus.so"))
 /* Plugins of others begin as echo, and may link anything. */

@@ -84,6 +84,8 @@ int main(int argc, char **argv)
     if (argc != 2)
         return 2;
     scheme = argv[1];
-    url = strcmp(scheme, "redis") == 0 ? getenv("TENREC_TEST_REDIS") : "drawer://cut";
+    url = strcmp(scheme, "redis") == 0  ? getenv("TENREC_TEST_REDIS")
+          : strcmp(scheme, "etcd") == 0 ? getenv("TENREC_TEST_ETCD")
+                                        : "drawer://cut";
     return url ? testing_run(NULL, NULL) : 2;
 }
