@@ -57,6 +57,8 @@ CANNOT = {
     "tenrec run -n 2 --config mine.yaml": "needs a backend that reaches other workers; install_outside runs one",
     "tenrec run -n 3 --config config/redis.yaml": "needs a Redis server; the test redis starts one",
     "tenrec ping --store redis:": "needs a Redis server; the test redis starts one",
+    "tenrec run -n 3 --config config/etcd.yaml": "needs etcd; the test etcd starts it",
+    "tenrec ping --store etcd:": "needs etcd; the test etcd starts it",
     "tenrec ping worker1 --store tcp://10.1.0.1": "needs two hosts; the test system_secret pings with a file on one",
     "tenrec run --elastic 2:8": "needs two hosts; the test tools_elastic joins on one",
     "tenrec run --elastic 1:4": "needs two hosts; the test tools_elastic joins on one",
@@ -68,6 +70,7 @@ CANNOT = {
 
 # Beginning of a command: a plugin, or another file of the build, that a build may be without; the command does not run then.
 NEEDS = {"tenrec check config/redis.yaml": "redis.so",
+         "tenrec check config/etcd.yaml": "etcd.so",
          "build/release/tools/tenrec run -n 3 -- python3": "../bindings/python/tenrec_rpc/_core.abi3.so"}
 
 # Beginning of a command: variables that make its chance or its limit a test's, its exit status, a text that it prints.
