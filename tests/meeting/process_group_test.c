@@ -25,6 +25,8 @@ static void make_place(void)
         snprintf(url, sizeof url, "drawer://pg%d", count);
     if (strcmp(kind, "redis") == 0)
         snprintf(url, sizeof url, "%spg%d", getenv("TENREC_TEST_REDIS"), count);
+    if (strcmp(kind, "etcd") == 0)
+        snprintf(url, sizeof url, "%spg%d", getenv("TENREC_TEST_ETCD"), count);
     if (strcmp(kind, "file") == 0)
         snprintf(url, sizeof url, "file://%s", path);
     if (strcmp(kind, "tcp") == 0) {
