@@ -223,7 +223,7 @@ static enum http_end http_failed(const struct http *h, CURLcode r, tenrec_error 
         return HTTP_NEVER;
     }
     tenrec_fail(err, code, "%s%s", why,
-                r == CURLE_SSL_CONNECT_ERROR ? " (does it speak TLS at this port?)" : "");
+                r == CURLE_SSL_CONNECT_ERROR ? "(does it speak TLS at this port?)" : "");
     return HTTP_AGAIN;
 }
 
