@@ -117,6 +117,8 @@ PyObject *future_result(struct tenrec_future *f, int64_t ms, PyObject *worker)
         st = tenrec_future_wait(f, TENREC_TIMEOUT_NONE, &err); /* at once */
     else if (!worker_of(worker) || !future_wait_interruptibly(f, ms, &st, &err))
         return NULL;
+    if (st == TENREC_ETIMEDOUT && tenrec_future_done(f)) /* by its call, or just after the wait */
+        st = tenrec_future_wait(f, TENREC_TIMEOUT_NONE, &err);
     garbage_drain();
     if (st == TENREC_OK)
         return value_to_python(tenrec_future_value(f), worker);
