@@ -13,20 +13,16 @@
 static struct node n[2];
 static unsigned char data[LARGE];
 
-static int setup(void **state)
+static void setup(void)
 {
-    (void)state;
     for (size_t i = 0; i < LARGE; i++)
         data[i] = (unsigned char)(i * 31 >> 8);
     group_open(n, 2, "adaptive");
-    return 0;
 }
 
-static int teardown(void **state)
+static void teardown(void)
 {
-    (void)state;
     group_close(n, 2);
-    return 0;
 }
 
 static unsigned conns(struct node *of)
@@ -147,9 +143,8 @@ TEST_WITH(cancel_does_not_overtake_the_tensor_that_waits, setup, teardown)
 
 /* ---- peers that do not keep to it ---- */
 
-static int setup_short(void **state)
+static void setup_short(void)
 {
-    (void)state;
     for (size_t i = 0; i < LARGE; i++)
         data[i] = (unsigned char)(i * 31 >> 8);
     for (int i = 0; i < 2; i++) {
@@ -158,7 +153,6 @@ static int setup_short(void **state)
         node_open(&n[i]);
     }
     nodes_start(n, 2);
-    return 0;
 }
 
 TEST_WITH(tensor_follows_its_message_when_the_caller_opens_no_connection, setup_short, teardown)
