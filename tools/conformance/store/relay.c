@@ -31,6 +31,7 @@ struct relay {
     pthread_mutex_t lock; /* guards the rest */
     int listen_fd;        /* -1: connections are refused */
     bool frozen, stopped;
+    bool changed; /* by its owner, and the thread has not seen it */
     struct pair pair[PAIRS_MAX];
     size_t n;
 };
@@ -116,7 +117,6 @@ static bool relay_turn(struct relay *r)
     struct pollfd p[2 + 2 * PAIRS_MAX];
     eventfd_t wakes;
     nfds_t n = 0;
-    bool woken;
 
     p[n++] = (struct pollfd){ .fd = r->wake_fd, .events = POLLIN };
     p[n++] = (struct pollfd){ .fd = r->listen_fd, .events = POLLIN };
@@ -125,9 +125,9 @@ static bool relay_turn(struct relay *r)
             p[n++] = (struct pollfd){ .fd = r->pair[i].fd[side], .events = POLLIN };
     pthread_mutex_unlock(&r->lock);
     poll(p, n, -1);
-    woken = p[0].revents != 0;
     pthread_mutex_lock(&r->lock);
-    if (woken) { /* all may be different */
+    if (r->changed) { /* perhaps since the poll: `p` may have pairs that are gone */
+        r->changed = false;
         eventfd_read(r->wake_fd, &wakes);
         return !r->stopped;
     }
@@ -181,6 +181,7 @@ static void relay_change(struct relay *r, int listens, bool breaks, bool frozen,
     pthread_mutex_lock(&r->lock);
     r->frozen = frozen;
     r->stopped = stopped;
+    r->changed = true;
     while (breaks && r->n)
         pair_drop(r, r->n - 1);
     if (listens == 0 && r->listen_fd >= 0) {
