@@ -14,10 +14,11 @@
 
 #define CALLS 200 /* one stretch of them */
 #define FEW (CALLS / 20)
-#define STRETCHES 50   /* others use the processors, too: one that is good is enough */
-#define WINDOW_MS 1000 /* that nothing happens in is what is looked at */
-#define WINDOWS 5      /* one that is good is enough here, too */
-#define FROZEN_MS 1000 /* a process is stopped for */
+#define STRETCHES 50      /* others use the processors, too: one that is good is enough */
+#define WINDOW_MS 1000    /* that nothing happens in is what is looked at */
+#define WINDOWS 5         /* one that is good is enough here, too */
+#define FROZEN_MS 1000    /* a process is stopped for */
+#define FROZEN_ATTEMPTS 2 /* that may fail */
 
 static const char *transport;
 
@@ -308,8 +309,11 @@ TEST(threads_busy_workers_sleep_while_a_message_stands_still)
     };
     tenrec_error err;
 
-    if (two_run(&t, &err))
-        fail_msg("%s", err.text);
+    /* On a machine with other work the caller may be stopped before it has begun to write, or
+     * between two messages: then the callee spins, as it should. */
+    for (int i = 0; two_run(&t, &err); i++)
+        if (i == FROZEN_ATTEMPTS)
+            fail_msg("%s", err.text);
 }
 
 int main(int argc, char **argv)
