@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CALLS = 10, MOST_CALLS = 1000000, STORE_MS = 500 };
+enum { CALLS = 10, MOST_CALLS = 1000000, STORE_MS = 500, LARGE = 1 << 20 };
 
 /* ---- the members ------------------------------------------------------------- */
 
@@ -140,6 +140,23 @@ static tenrec_status ping_call(const struct outside *o, const char *name, uint64
     return st;
 }
 
+/* A backend may open the way of large tensors with the first of them, and know it only with the
+ * answer. A worker that takes none is no failure: the way is not known then. */
+static void ping_large(const struct outside *o, const char *name)
+{
+    const struct tenrec_call_options call = outside_call(o);
+    struct tenrec_tensor *t;
+    struct tenrec_value v;
+
+    if (tenrec_tensor_new(TENREC_UINT8, 1, (int64_t[]){ LARGE }, &t, NULL) != TENREC_OK)
+        return;
+    memset(tenrec_tensor_data(t), 0, LARGE);
+    v = tenrec_value_tensor(t);
+    for (int i = 0; i < 2; i++)
+        tenrec_rpc_sync(o->worker, name, "tenrec.ping", &v, 1, &call, NULL, NULL);
+    tenrec_tensor_drop(t);
+}
+
 /* The first call includes the connection, and is counted apart. */
 static tenrec_status ping_measure(const struct outside *o, const char *name, int calls, json_t *all,
                                   tenrec_error *err)
@@ -186,6 +203,7 @@ static tenrec_status ping_one(const struct outside *o, const char *name, int cal
         st = ping_measure(o, name, calls, all, err);
     if (st != TENREC_OK)
         return st;
+    ping_large(o, name);
     json_object_set_new(all, "worker", json_string(info.name));
     json_object_set_new(all, "id", json_integer(info.id));
     json_object_set_new(

@@ -138,7 +138,8 @@ static void push_way(const char *key, struct pipe *p, tenrec_sink_fn *sink, void
     char why[CMA_TEXT_MAX];
     bool reads;
 
-    if (!p) {
+    /* The connections may open with the first tensor, and show then what the peer can. */
+    if (!p || (!p->terms.transport->remote && p->terms.channel && !pipe_has_channel(p))) {
         sink(arg, key, "none");
         return;
     }
