@@ -43,7 +43,7 @@ static tenrec_status open_read_id(struct etcd_store *s, const json_t *kv, tenrec
     return TENREC_OK;
 }
 
-/* Makes the store, unless another has, whose identity is then read: *ret_found. */
+/* Makes the store, unless another process has made it; then its identity is read: *ret_found. */
 static tenrec_status open_make(struct etcd_store *s, uint64_t wanted_ms, uint64_t deadline_ns,
                                bool *ret_found, tenrec_error *err)
 {
@@ -99,7 +99,7 @@ static tenrec_status open_find(struct etcd_store *s, uint64_t wanted_ms, uint64_
     json_decref(answer);
     if (!kv)
         st = open_make(s, wanted_ms, deadline_ns, ret_found, err);
-    /* One whose lease has just expired is about to vanish. */
+    /* A store whose lease has just expired is about to vanish. */
     if (st == TENREC_OK && *ret_found)
         st = lease_renew(s, deadline_ns, ret_found, err);
     return st;

@@ -9,7 +9,7 @@
 #define LOOK_MS 5000 /* poll interval, for a member that is stopped or has lost its leader */
 
 struct watch {
-    uint32_t n, n_set;           /* keys, and those that were set */
+    uint32_t n, n_set;           /* keys, and how many of them were set */
     bool is_set[WATCH_KEYS + 1]; /* by the number of the watch, which begins at 1 */
     bool heard;                  /* there is something to read */
 };

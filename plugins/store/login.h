@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* login.h - who we are to the server of a store, and how its certificate is checked. */
+/* login.h - the user and password for the server of a store, and how its certificate is checked. */
 #ifndef STORE_LOGIN_H
 #define STORE_LOGIN_H
 

@@ -34,8 +34,8 @@ void stall_set(struct stalls *s, struct stall_thread *t, bool runs);
 /* Reads the clocks of the threads that run. */
 void stall_mark(struct stalls *s);
 
-/* STALL_NS later: those that run are stalled if none has used CPU, up to `max` in all. One that
- * uses CPU, such as the holder of a lock of the program, may be what the others wait for. */
+/* STALL_NS later: those that run are stalled if none has used CPU, up to `max` in all. A thread
+ * that uses CPU, such as the holder of a lock of the program, may be what the others wait for. */
 void stall_find(struct stalls *s, unsigned max);
 
 #endif

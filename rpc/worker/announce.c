@@ -140,7 +140,8 @@ void sweep_refused(struct monitor *m, const struct sweep_send *s)
 
 /* ---- changes ----------------------------------------------------------------------- */
 
-/* Adds the last `since` changes; without `whole` only those that no view has. Returns their number.
+/* Adds the last `since` changes; without `whole` only changes that no view has. Returns their
+ * number.
  */
 static size_t pack_list(struct monitor *m, size_t since, bool whole, struct bytes *ret)
 {

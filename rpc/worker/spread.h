@@ -7,7 +7,7 @@
  * does not lead itself, so ids fall on the way up and there is no loop, whatever the views of the
  * members are. On the way down a member is asked to cover a block: it asks the leaders of those
  * parts of it to which it does not belong, each for its part. So all members of the block are
- * asked, also those that another view has there. */
+ * asked, also members that another view has there. */
 #ifndef TENREC_WORKER_SPREAD_H
 #define TENREC_WORKER_SPREAD_H
 

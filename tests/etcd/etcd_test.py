@@ -398,7 +398,7 @@ def etcd_keys_stay_while_a_process_lives_and_expire_afterwards():
         renewed, last = 0, 0
 
         def renewals():
-            """A time to live that grows was renewed by the one that lives."""
+            """A time to live that grows was renewed by the process that lives."""
             nonlocal renewed, last
             now = int(server.ask("lease/timetolive", {"ID": lease}).get("TTL", "0"))
             true(now > 0, "the lease is gone while a process lives")

@@ -52,7 +52,7 @@ def job_that_is_dynamic_goes_on_when_rank_0_has_left():
         crew.release(ranks=(0,))
         equal(crew.ended(crew.processes[0]), (0, "", ""), "status and output of rank 0")
         equal(ping(server, "worker2")["id"], 2)
-        # One that comes later meets those that are there.
+        # A worker that comes later meets the members that are there.
         crew.start([method(server, RANK="3")])
         crew[3].do("init")
         equal(crew[3].do("exchange 2"), str(2 * 3 * 3), "calls")

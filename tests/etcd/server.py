@@ -97,7 +97,7 @@ class Server:
     def __init__(self, *options, size=1):
         self.folder = tempfile.TemporaryDirectory(prefix="tenrec-etcd-")
         for _ in range(20):
-            # Below the ports that the kernel hands out; one that is taken shows when it starts.
+            # Below the ports that the kernel hands out; a port that is taken shows when the server starts.
             ports = random.sample(range(10000, 30000), 2 * size)
             self.members = [self.member(self.folder.name, f"m{i}", ports[2 * i:2 * i + 2], options) for i in range(size)]
             self.cluster = ",".join(f"{m.name}=http://127.0.0.1:{m.peer_port}" for m in self.members)

@@ -14,9 +14,9 @@
 
 #define CALLS 200 /* one stretch of them */
 #define FEW (CALLS / 20)
-#define STRETCHES 50      /* others use the processors, too: one that is good is enough */
+#define STRETCHES 50      /* other programs use the processors, too: one good stretch is enough */
 #define WINDOW_MS 1000    /* that nothing happens in is what is looked at */
-#define WINDOWS 5         /* one that is good is enough here, too */
+#define WINDOWS 5         /* one good window is enough, too */
 #define FROZEN_MS 1000    /* a process is stopped for */
 #define FROZEN_ATTEMPTS 2 /* that may fail */
 

@@ -46,7 +46,7 @@ void pipe_lend_side(struct pipe *p, bool lent);
 bool pipe_reads(const struct pipe *p, const struct conn *c);
 /* Returns true if all connections are open. */
 bool pipe_is_complete(const struct pipe *p);
-/* The same with those that are deferred. */
+/* The same with the deferred connections. */
 bool pipe_has_all(const struct pipe *p);
 
 /* pipe_write.c */

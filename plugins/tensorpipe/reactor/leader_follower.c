@@ -10,7 +10,7 @@
  * leads. On an event it wakes and leads, until the guest wants to again. Timers are in that set as
  * a descriptor.
  *
- * The next request may arrive just before the guest returns: of the same caller, who has its
+ * The next request may arrive just before the guest returns: of the same caller, which has its
  * answer, or of another. The loop's thread leaves that to the guest: two threads that take turns
  * with each message cost more than a short message does. */
 #include "reactor/reactor_inside.h"
