@@ -112,7 +112,7 @@ bool monitor_sweep_waits(const struct monitor *m, const struct spread_child *to,
 void monitor_sweep_expire(struct monitor *m, uint64_t *next_ns);
 void monitor_sweep_answer(struct monitor *m, const struct sweep *s, bool done); /* no lock held */
 
-/* ---- announce.c ---- */
+/* ---- sweep.c ---- */
 
 /* A request of a member, or of this worker, that others know. */
 struct sweep {
@@ -132,19 +132,12 @@ struct sweep {
     size_t news_len;
 };
 
-/* Sends all others our version / and waits until all have applied that view, or the deadline. No
- * lock held. */
-void monitor_announce(struct monitor *m);
-void monitor_announce_and_wait(struct monitor *m, int64_t version, uint64_t deadline_ns);
-
 /* A request has arrived; takes `s`. Lock held. Returns a request that is refused instead; NULL:
  * none. */
 struct sweep *sweep_add(struct monitor *m, struct sweep *s);
 void sweep_free(struct sweep *s);
 
-/* A receiver has confirmed, or refused, or was given up. Lock held. */
-void sweep_confirmed(struct monitor *m, const struct sweep_send *s);
-void sweep_refused(struct monitor *m, const struct sweep_send *s);
+/* That life covers no block any more. Lock held. */
 void sweep_shun(struct monitor *m, const struct spread_child *c);
 
 /* Goes on with all requests. By the thread; lock held, but released during the work. */
@@ -153,6 +146,26 @@ void sweeps_pump(struct monitor *m);
 /* Refuses all that wait / frees them. No lock held. */
 void sweeps_stop(struct monitor *m);
 void sweeps_end(struct monitor *m);
+
+/* ---- sweep_blocks.c; lock held ---- */
+
+/* A receiver has confirmed, or refused, or was given up. */
+void sweep_confirmed(struct monitor *m, const struct sweep_send *s);
+void sweep_refused(struct monitor *m, const struct sweep_send *s);
+
+/* The last of our changes that the block has confirmed; 0: none. */
+uint64_t sweep_block_number(const struct monitor *m, const struct spread_child *c);
+
+/* The changes after number `after`; without `all` only changes that no view has. If they are too
+ * many, their readers go to the store. */
+void sweep_pack_changes(struct monitor *m, uint64_t after, bool all, struct bytes *ret);
+
+/* ---- announce.c ---- */
+
+/* Sends all others our version / and waits until all have applied that view, or the deadline. No
+ * lock held. */
+void monitor_announce(struct monitor *m);
+void monitor_announce_and_wait(struct monitor *m, int64_t version, uint64_t deadline_ns);
 
 /* Answers the requests that wait for the version that we have now. */
 void monitor_answer_ripe(struct monitor *m); /* no lock held */
