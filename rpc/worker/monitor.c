@@ -24,25 +24,6 @@ enum {
     RETRY_MAX_MS = 5000, /* between polls of a store that does not answer */
 };
 
-bool monitor_suspects(struct tenrec_worker *w, tenrec_peer peer)
-{
-    struct monitor *m = group_of(w)->monitor;
-    const struct membership_view_entry *e;
-
-    if (!m)
-        return false;
-    pthread_mutex_lock(&m->lock);
-    e = membership_view_by_id(&m->view, peer);
-    if (e && !m->expelled && !m->stopped) {
-        heartbeats_suspect(&m->beats, peer, e->incarnation, clock_now_ns(), NULL);
-        m->poll = true;
-        m->suspects = true;
-    }
-    monitor_gives_up(m, peer);
-    pthread_mutex_unlock(&m->lock);
-    return true;
-}
-
 /* ---- the store ---------------------------------------------------------------------- */
 
 static void store_failed(struct monitor *m, const tenrec_error *why)

@@ -165,6 +165,25 @@ static tenrec_status member_add(struct monitor *m, const struct membership_view_
     return peers_add(&w->peers, e->id, (uint64_t)e->incarnation, e->name, err);
 }
 
+bool monitor_suspects(struct tenrec_worker *w, tenrec_peer peer)
+{
+    struct monitor *m = group_of(w)->monitor;
+    const struct membership_view_entry *e;
+
+    if (!m)
+        return false;
+    pthread_mutex_lock(&m->lock);
+    e = membership_view_by_id(&m->view, peer);
+    if (e && !m->expelled && !m->stopped) {
+        heartbeats_suspect(&m->beats, peer, e->incarnation, clock_now_ns(), NULL);
+        m->poll = true;
+        m->suspects = true;
+    }
+    monitor_gives_up(m, peer);
+    pthread_mutex_unlock(&m->lock);
+    return true;
+}
+
 bool monitor_find_dead(struct monitor *m)
 {
     bool ending = false;
