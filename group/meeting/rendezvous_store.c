@@ -158,6 +158,10 @@ static tenrec_status open_other(const struct rendezvous_options *o, const char *
     tenrec_status st;
 
     st = store_open_url(url, o->security, o->stores, deadline_ns, &r->store, err);
+    if (st == TENREC_OK && r->store->base->self.ops->lacks & TENREC_STORE_LACKS_COMPARE)
+        return tenrec_fail(err, TENREC_EUNSUPPORTED,
+                           "%s has no compare_set: no group can meet there",
+                           tenrec_store_name(r->store));
     if (st == TENREC_OK && *store_at(r->store))
         resolve_split(store_at(r->store), l->host, sizeof l->host, &l->port, NULL);
     return st;

@@ -296,6 +296,7 @@ static void file_close(struct tenrec_plugin_store *s, uint64_t deadline_ns)
 
 static const struct tenrec_store_ops file_ops = {
     .size = sizeof file_ops,
+    .lacks = TENREC_STORE_LACKS_EXPIRY,
     .name = file_name,
     .set = file_set,
     .add = file_add,

@@ -207,6 +207,7 @@ static void memory_close(struct tenrec_plugin_store *s, uint64_t deadline_ns)
 
 static const struct tenrec_store_ops memory_ops = {
     .size = sizeof memory_ops,
+    .lacks = TENREC_STORE_LACKS_EXPIRY,
     .name = memory_name,
     .set = memory_set,
     .add = memory_add,

@@ -368,6 +368,7 @@ static void tcp_close(struct tenrec_plugin_store *s, uint64_t deadline_ns)
 
 static const struct tenrec_store_ops tcp_ops = {
     .size = sizeof tcp_ops,
+    .lacks = TENREC_STORE_LACKS_EXPIRY,
     .name = tcp_name,
     .set = tcp_set,
     .add = tcp_add,

@@ -34,6 +34,16 @@ extern "C" {
 
 #define TENREC_STORE_NEVER UINT64_MAX
 
+/* [ST-20] What a store does without. No group meets in a store that lacks COMPARE. */
+enum tenrec_store_lacks {
+    TENREC_STORE_LACKS_COMPARE = 1, /* add and compare_set fail with EUNSUPPORTED */
+    TENREC_STORE_LACKS_WATCH = 2,   /* a wait polls, and may wake later than a second */
+    TENREC_STORE_LACKS_EXPIRY = 4,  /* keys stay when all that had the store open have ended */
+    TENREC_STORE_LACKS_LARGE = 8,   /* set of a value above 512 KiB fails with ETOOBIG */
+};
+
+#define TENREC_STORE_SMALL_VALUE ((size_t)512 << 10) /* bytes, in any store */
+
 struct tenrec_plugin_store;
 
 /* [ST-5] Receives the value of key `i`: `data` is borrowed during the call. The operation returns
@@ -48,8 +58,8 @@ typedef tenrec_status tenrec_store_value_fn(void *arg, uint32_t i, const void *d
  * front of the text. If the outcome of a modification is unknown, its error says so, and the plugin
  * does not repeat it. `name`, `address`, `wait_round` and `cut` are optional. */
 struct tenrec_store_ops {
-    uint32_t size; /* sizeof(struct tenrec_store_ops) */
-    uint32_t reserved;
+    uint32_t size;  /* sizeof(struct tenrec_store_ops) */
+    uint32_t lacks; /* enum tenrec_store_lacks; 0: nothing */
 
     /* [ST-7] Its name in error texts: "redis store 10.0.0.3:6379/jobs". Without passwords. Owned by
      * the store, lives as long. NULL: its URL without the password. */

@@ -95,6 +95,7 @@ NOTES.update({f"ST-{n}": (text, {1: "of the core: tests/plugin/stores_test.c", 1
     "A start fails because its store starts a moment later.",
     "A wait loses its place in the queue of the store each time that it checks for other events.",
     "A worker that leaves waits for a store that hangs.",
+    "A group meets in a store that loses what two workers change at once.",
 ], 1)})
 
 

@@ -412,6 +412,8 @@ tenrec_status tenrec_init_store(const struct tenrec_store_init *in,
         ops.name = broken_name;
     if (breaks("slot"))
         ops.num_keys = NULL;
+    if (breaks("lacks"))
+        ops.lacks = TENREC_STORE_LACKS_COMPARE;
     if (breaks("address"))
         ops.address = broken_address;
     self->ops = &ops;

@@ -3,6 +3,7 @@
 
 Each fault of broken_store.c has a case that must see it, and the rule that the case must name."""
 import os
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tools"))
@@ -60,6 +61,7 @@ FAULTS = {
     "address": ("the_address_is_numeric", "ST-16", "localhost:6379"),
     "one at a time": ("many_threads_open_at_once", "ST-17", "another open is under way"),
     "refusal without a text": ("a_refused_url_has_a_reason_and_leaves_nothing", "ST-17", "without a text"),
+    "lacks": ("what_a_store_lacks_is_refused", "ST-20", "add returns OK, expected EUNSUPPORTED"),
     "refusal leaks": ("a_refused_url_has_a_reason_and_leaves_nothing", "ST-17", "descriptors are open"),
 }
 if os.environ.get("TENREC_TEST_SANITIZED") != "1":  # whose allocator does not count; it reports leaks itself
@@ -94,6 +96,14 @@ def conformance_breaks_no_rule_without_a_server():
     contains(done.stderr, "give its URL in front of the plugin: no server listens")
 
 
+def no_group_meets_in_a_store_without_compare_set():
+    done = subprocess.run([TENREC, "ping", "--store", "drawer://test"], env={**os.environ, "TENREC_TEST_BREAKS": "lacks"},
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    equal(done.returncode, 1, "status")
+    contains(done.stderr, "has no compare_set: no group can meet there")
+
+
 CASES = [sees(fault, expected, lambda *args, fault=fault: conformance(fault, *args)) for fault, expected in FAULTS.items()]
-CASES += [conformance_passes_the_store_that_breaks_nothing, conformance_opens_a_store_that_is_a_plugin_alone, conformance_breaks_no_rule_without_a_server]
+CASES += [conformance_passes_the_store_that_breaks_nothing, conformance_opens_a_store_that_is_a_plugin_alone, conformance_breaks_no_rule_without_a_server,
+          no_group_meets_in_a_store_without_compare_set]
 sys.exit(1 if run_cases(CASES) else 0)

@@ -261,6 +261,7 @@ static void drawer_close(struct tenrec_plugin_store *self, uint64_t deadline_ns)
 
 static const struct tenrec_store_ops drawer_ops = {
     .size = sizeof drawer_ops,
+    .lacks = TENREC_STORE_LACKS_EXPIRY,
     .name = drawer_name,
     .set = drawer_set,
     .add = drawer_add,

@@ -49,6 +49,17 @@ char *clients_key(const char *key)
     return whole;
 }
 
+uint32_t clients_lack(void)
+{
+    return one->base->self.ops->lacks;
+}
+
+void clients_need(uint32_t lacks, const char *what)
+{
+    if (clients_lack() & lacks)
+        expect_not_offered(what);
+}
+
 void clients_note(const char *key)
 {
     size_t i = 0;
@@ -204,6 +215,8 @@ void clients_run(const struct conformance_case *c, const struct conformance_setu
         far_start();
     one = clients_open_first();
     two = clients_open();
+    if (strstr(c->rules, "ST-9") || strstr(c->rules, "ST-10"))
+        clients_need(TENREC_STORE_LACKS_COMPARE, "add and compare_set");
     c->run();
     expect_of(NULL);
     if (c->of_two)
@@ -282,6 +295,7 @@ int64_t add(struct tenrec_store *s, const char *key, int64_t delta)
     int64_t sum = 0;
     tenrec_error err;
 
+    clients_need(TENREC_STORE_LACKS_COMPARE, "add");
     clients_note(key);
     expect_ok(store_add(s, key, delta, soon(), &sum, &err), &err, "add");
     return sum;

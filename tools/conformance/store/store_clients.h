@@ -37,6 +37,10 @@ char *clients_key(const char *key);
 /* The key is removed when the case ends well. */
 void clients_note(const char *key);
 
+/* Ends the case as not offered if the store lacks one of them: it cannot do `what`. */
+void clients_need(uint32_t lacks, const char *what);
+uint32_t clients_lack(void); /* enum tenrec_store_lacks */
+
 /* A deadline that only a broken store reaches. */
 uint64_t soon(void);
 

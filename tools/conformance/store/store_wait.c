@@ -59,6 +59,7 @@ static void waiter_start(struct waiter *w)
 {
     int asleep = 0;
 
+    clients_need(TENREC_STORE_LACKS_WATCH, "a watch of keys");
     expect_here(pthread_create(&w->thread, NULL, waiter_run, w) == 0);
     expect_becomes(atomic_load(&w->tid) != 0, "the waiting thread has not begun");
     for (int i = 0; i < 200 && asleep < 5; i++) {
@@ -154,6 +155,7 @@ STORE_CASE(a_waiting_operation_blocks_no_other, "ST-3")
     int64_t n;
     tenrec_error err;
 
+    clients_need(TENREC_STORE_LACKS_COMPARE, "add and compare_set");
     waiter_start(&w);
     for (int i = 0; i < 20; i++) {
         put(one, "other", "v");
