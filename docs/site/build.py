@@ -51,7 +51,8 @@ def make_source(folder):
     symbols["pages"] |= {path: place.removesuffix(".md") for path, place in places.items()}
     symbols["pages"] |= {f"include/{header}": page for header, page in symbols["pages"].items() if header.startswith("tenrec/")}
     write(folder, "symbols.json", json.dumps(symbols, indent=1))
-    write(folder, "navigation.json", json.dumps(sections, indent=1))
+    write(folder, "navigation.json", json.dumps({"navigation": sections, "maintainers": navigation.MAINTAINERS}, indent=1))
+    write(folder, "llms.txt", navigation.llms(ROOT, places, tree.title))
     write(folder, "conf.py", open(os.path.join(HERE, "conf.py"), encoding="utf-8").read())
 
 
@@ -68,6 +69,7 @@ def main():
                           env=dict(os.environ, TENREC_SITE=HERE, TENREC_VERSION=version), stdin=subprocess.DEVNULL, check=False)
     if done.returncode:
         sys.exit(f"site: Sphinx ended with {done.returncode}")
+    shutil.copy(os.path.join(source, "llms.txt"), out)
     wrong = list(links.problems(out))
     for problem in wrong:
         print(f"site: {problem}", file=sys.stderr)

@@ -31,7 +31,7 @@ def made(name):
 
 SYMBOLS = made("symbols.json")
 # Sphinx's own toctree() copies the contents of all pages for each page.
-html_context = {"navigation": made("navigation.json")}
+html_context = made("navigation.json")
 
 
 def anchor(words):

@@ -38,6 +38,14 @@ def dot(text, where):
 
 
 def svg(text, where):
+    """A wide flowchart is drawn a second time, from top to bottom, for a phone."""
+    wide = drawn(text, where, "")
+    if "flowchart LR" in text and float(re.search(r"min-width: min\(34rem, (\d+)pt", wide)[1]) > 260:
+        return drawn(text, where, " tenrec-wide") + "\n" + drawn(text.replace("flowchart LR", "flowchart TD"), where, " tenrec-narrow")
+    return wide
+
+
+def drawn(text, where, kind):
     made = subprocess.run(["dot", "-Tsvg"], input=dot(text, where), capture_output=True, text=True, check=True).stdout
     made = made[made.index("<svg"):]
     made = re.sub(r"<title>.*?</title>|<!--.*?-->|<g id=\"[^\"]*\"", lambda m: "<g" if m[0].startswith("<g") else "", made, flags=re.DOTALL)
@@ -45,5 +53,5 @@ def svg(text, where):
         made = re.sub(rf' {colour}="(?:black|lightgrey|#d3d3d3)"', "", made)
     # A phone scrolls a wide picture rather than to make its words too small.
     wide = float(re.search(r'<svg width="([\d.]+)pt"', made)[1])
-    head = f'<svg class="tenrec-graph" role="img" style="min-width: min(34rem, {wide:.0f}pt)"'
+    head = f'<svg class="tenrec-graph{kind}" role="img" style="min-width: min(34rem, {wide:.0f}pt)"'
     return re.sub(r"\n\s*\n+", "\n", made).replace("<svg", head, 1).strip()

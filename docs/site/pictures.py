@@ -109,10 +109,10 @@ class Browser:
             f.write(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
 
     def search(self, url, where):
-        """Asks the search for a function; its own page has to be found."""
+        """Asks the search for a function; its own page has to be found, with its kind."""
         self.open(f"{url}?q={SEARCHED}")
         deadline = time.monotonic() + 10
-        while not self.value("document.querySelector('ul.search a[href*=\"reference/rpc.html\"]') !== null"):
+        while not self.value("document.querySelector('ul.search .kind + a[href*=\"reference/rpc.html\"]') !== null"):
             if time.monotonic() > deadline:
                 return [f"{where}: does not find {SEARCHED}"]
         return []
@@ -151,11 +151,6 @@ def main():
                         if name in shown:
                             browser.shot(f"{out}/{name.replace('/', '-')}-{screen}-{scheme}.png")
                             shots += 1
-            if not sys.argv[3:]:
-                # The picture of docs/site.png.
-                browser.screen(1200, 700, False, "light")
-                browser.open(f"file://{site}/index.html")
-                browser.shot(f"{out}/site.png")
         finally:
             browser.close()
     for line in wrong:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""site.py OUT LIST... - the site of the documentation is built in OUT without a warning, its links lead somewhere, and its
-reference has each function that the libraries export."""
+"""site.py OUT LIST... - the site of the documentation is built in OUT without a warning, its links lead somewhere, its
+reference has each function that the libraries export, and its first page the figures of docs/performance.md."""
 import os
 import re
 import subprocess
@@ -29,6 +29,28 @@ def other_versions():
     path = os.path.join(OUT, "index.html")
     if not os.path.exists(path) or f"<footer>Tenrec {said}," not in report.text(path):
         yield f"docs/site/build.py: the foot of index.html has no 'Tenrec {said}'"
+
+
+def unmeasured_figures():
+    """Figures of the first page that docs/performance.md does not have, the peers' too."""
+    measured = report.text("docs/performance.md")
+    figures = re.findall(r"\d+(?:\.\d+)?(?: ?(?:M/s|k/s|ms|x\b))", report.text("docs/site/landing.md"))
+    if len(figures) < 5:
+        yield "docs/site/landing.md: has fewer than three figures with their peers"
+    for figure in figures:
+        if figure not in measured:
+            yield f"docs/site/landing.md: docs/performance.md has no '{figure}'"
+
+
+def unlisted_pages():
+    """llms.txt lists each page that docs/README.md lists, and only pages that exist."""
+    path = os.path.join(OUT, "llms.txt")
+    listed = re.findall(r"\]\(([^)]*)\)", report.text(path)) if os.path.exists(path) else []
+    if len(listed) < len(re.findall(r"^- \[", report.text("docs/README.md"), re.MULTILINE)):
+        yield f"docs/site/navigation.py: llms.txt has {len(listed)} pages only"
+    for page in listed:
+        if not os.path.exists(os.path.join(OUT, page)):
+            yield f"docs/site/navigation.py: llms.txt names {page}, which does not exist"
 
 
 def functions_without_a_place():
@@ -67,5 +89,7 @@ report.case("site_links_that_lead_nowhere_are_found", overlooked())
 report.case("site_reference_has_each_exported_function", functions_without_a_place())
 report.case("site_comments_of_headers_have_their_form", unmarked_keys())
 report.case("site_is_built_without_a_warning", unbuilt())
+report.case("site_first_page_has_measured_figures", unmeasured_figures())
+report.case("site_lists_its_pages_in_llms_txt", unlisted_pages())
 report.case("site_names_the_version_of_the_tree", other_versions())
 report.finish()
