@@ -48,15 +48,16 @@ static tenrec_status members_publish(struct generation *m, const char *name, con
                                      const struct store_value *extra, uint64_t deadline_ns,
                                      tenrec_error *err)
 {
-    struct member me = {
-        .rank = m->rank, .world = m->world, .incarnation = m->incarnation, .token = m->token
-    };
+    struct member me = { .rank = m->rank,
+                         .world = m->world,
+                         .incarnation = m->incarnation,
+                         .token = m->token,
+                         .name = name,
+                         .backend = m->backend };
     struct store_value there = { 0 };
     tenrec_status st;
     char key[KEY_ROOM];
 
-    snprintf(me.name, sizeof me.name, "%s", name);
-    snprintf(me.backend, sizeof me.backend, "%s", m->backend ? m->backend : "");
     snprintf(key, sizeof key, "member/%d", m->rank);
     st = member_publish(&me, address, extra, m->store, key, deadline_ns, &there, err);
     if (st == TENREC_OK && there.data)

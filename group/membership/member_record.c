@@ -20,8 +20,7 @@
 
 void member_free(struct member *m)
 {
-    free(m->address);
-    free(m->extra);
+    free(m->texts);
     *m = (struct member){ 0 };
 }
 
@@ -65,16 +64,19 @@ static int64_t start_of(int64_t pid)
     return at ? strtoll(at, NULL, 10) : 0;
 }
 
-void member_describe_process(struct member *m)
+void member_describe_process(struct member *m, struct member_place *place)
 {
+    char *host = place->host, *boot = place->boot;
     struct stat ns;
 
-    if (gethostname(m->host, sizeof m->host) != 0)
-        m->host[0] = '\0';
-    m->host[sizeof m->host - 1] = '\0';
-    read_file("/proc/sys/kernel/random/boot_id", m->boot, sizeof m->boot - 24);
+    if (gethostname(host, sizeof place->host) != 0)
+        host[0] = '\0';
+    host[sizeof place->host - 1] = '\0';
+    read_file("/proc/sys/kernel/random/boot_id", boot, sizeof place->boot - 24);
     if (stat("/proc/self/ns/pid", &ns) == 0)
-        snprintf(m->boot + strlen(m->boot), 24, " %llu", (unsigned long long)ns.st_ino);
+        snprintf(boot + strlen(boot), 24, " %llu", (unsigned long long)ns.st_ino);
+    m->host = host;
+    m->boot = boot;
     m->pid = getpid();
     m->start = start_of(m->pid);
 }
@@ -82,9 +84,11 @@ void member_describe_process(struct member *m)
 bool member_was_here(const struct member *m)
 {
     struct member me = { 0 };
+    struct member_place here;
 
-    member_describe_process(&me);
-    return strcmp(me.host, m->host) == 0 && strcmp(me.boot, m->boot) == 0 && m->pid > 0;
+    member_describe_process(&me, &here);
+    return m->pid > 0 && m->host && m->boot && strcmp(me.host, m->host) == 0 &&
+           strcmp(me.boot, m->boot) == 0;
 }
 
 bool member_runs_here(const struct member *m)
@@ -118,7 +122,7 @@ tenrec_status member_check_backend(const struct member *m, const char *group, in
 {
     const char *number = m->world ? "rank" : "id";
 
-    if (!backend || !*m->backend || strcmp(backend, m->backend) == 0)
+    if (!backend || !m->backend || !*m->backend || strcmp(backend, m->backend) == 0)
         return TENREC_OK;
     return tenrec_fail(err, TENREC_EGROUP,
                        "worker \"%s\" (%s %d) of group \"%s\" uses the backend \"%s\", %s %d "
@@ -126,15 +130,20 @@ tenrec_status member_check_backend(const struct member *m, const char *group, in
                        m->name, number, m->rank, group, m->backend, number, rank, backend);
 }
 
+static void add_text(struct bytes *b, const char *text)
+{
+    bytes_add_text(b, text ? text : "");
+}
+
 void member_pack(const struct member *m, struct store_value *ret)
 {
     struct bytes b = { 0 };
 
     bytes_add_u32(&b, MAGIC);
-    bytes_add_text(&b, m->name);
-    bytes_add_text(&b, m->address ? m->address : "");
-    bytes_add_text(&b, m->host);
-    bytes_add_text(&b, m->boot);
+    add_text(&b, m->name);
+    add_text(&b, m->address);
+    add_text(&b, m->host);
+    add_text(&b, m->boot);
     bytes_add_u64(&b, (uint64_t)m->rank);
     bytes_add_u64(&b, (uint64_t)m->world);
     bytes_add_u64(&b, (uint64_t)m->incarnation);
@@ -142,7 +151,7 @@ void member_pack(const struct member *m, struct store_value *ret)
     bytes_add_u64(&b, (uint64_t)m->start);
     bytes_add_blob(&b, m->extra, m->extra_len);
     bytes_add_u64(&b, m->token);
-    bytes_add_text(&b, m->backend);
+    add_text(&b, m->backend);
     if (b.failed)
         bytes_free(&b);
     ret->data = b.data;
@@ -154,50 +163,67 @@ static int64_t read_number(struct bytes_reader *r)
     return (int64_t)bytes_read_u64(r);
 }
 
-/* Copies the blobs, of which `extra` may be empty. */
-static tenrec_status copy_blobs(struct member *m, const uint8_t *address, size_t address_len,
-                                const uint8_t *extra, size_t extra_len, tenrec_error *err)
+/* Reads a text of at most `max` bytes, and writes it at *at, where there is room. */
+static const char *read_text(struct bytes_reader *r, size_t max, char **at)
 {
-    m->address = bytes_copy(address, address_len);
-    m->extra = extra_len ? bytes_copy(extra, extra_len) : NULL;
-    m->extra_len = extra_len;
-    if (m->address && (m->extra || !extra_len))
-        return TENREC_OK;
-    member_free(m);
-    return tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker's record");
+    size_t len;
+    const uint8_t *text = bytes_read_blob(r, max, &len);
+    char *const to = *at;
+
+    if (r->bad || memchr(text, 0, len)) {
+        r->bad = true;
+        return NULL;
+    }
+    memcpy(to, text, len);
+    to[len] = '\0';
+    *at += len + 1;
+    return to;
+}
+
+static void read_fields(struct bytes_reader *r, struct member *ret)
+{
+    char *at = ret->texts;
+    int64_t rank, world;
+    const uint8_t *extra;
+
+    ret->name = read_text(r, TENREC_NAME_MAX, &at);
+    ret->address = read_text(r, MEMBER_MAX_ADDRESS, &at);
+    ret->host = read_text(r, sizeof((struct member_place *)0)->host - 1, &at);
+    ret->boot = read_text(r, sizeof((struct member_place *)0)->boot - 1, &at);
+    rank = read_number(r);
+    world = read_number(r);
+    ret->incarnation = read_number(r);
+    ret->pid = read_number(r);
+    ret->start = read_number(r);
+    extra = bytes_read_blob(r, MEMBER_MAX_EXTRA, &ret->extra_len);
+    ret->token = bytes_read_u64(r);
+    ret->backend = read_text(r, TENREC_NAME_MAX, &at);
+    if (world < 0 || world > RANKS_MAX || rank < 0 || rank >= (world ? world : RANKS_MAX))
+        r->bad = true;
+    if (r->bad)
+        return;
+    ret->rank = (int32_t)rank;
+    ret->world = (int32_t)world;
+    if (ret->extra_len)
+        ret->extra = memcpy(at, extra, ret->extra_len);
 }
 
 tenrec_status member_unpack(const struct store_value *value, struct member *ret, tenrec_error *err)
 {
     struct bytes_reader r = { .data = value->data, .len = value->len };
-    const uint8_t *address, *extra;
-    size_t address_len, extra_len;
-    int64_t rank, world;
 
     *ret = (struct member){ 0 };
     if (bytes_read_u32(&r) != MAGIC)
         return tenrec_fail(err, TENREC_EPROTOCOL, "not a record of a worker");
-    bytes_read_text(&r, ret->name, sizeof ret->name);
-    address = bytes_read_blob(&r, MEMBER_MAX_ADDRESS, &address_len);
-    bytes_read_text(&r, ret->host, sizeof ret->host);
-    bytes_read_text(&r, ret->boot, sizeof ret->boot);
-    rank = read_number(&r);
-    world = read_number(&r);
-    ret->incarnation = read_number(&r);
-    ret->pid = read_number(&r);
-    ret->start = read_number(&r);
-    extra = bytes_read_blob(&r, MEMBER_MAX_EXTRA, &extra_len);
-    ret->token = bytes_read_u64(&r);
-    bytes_read_text(&r, ret->backend, sizeof ret->backend);
-    if (r.bad || memchr(address, 0, address_len) || world < 0 || world > RANKS_MAX || rank < 0 ||
-        rank >= (world ? world : RANKS_MAX) ||
-        ranks_check_name("worker name", ret->name, NULL) != TENREC_OK) {
-        *ret = (struct member){ 0 };
-        return tenrec_fail(err, TENREC_EPROTOCOL, "malformed record of a worker");
-    }
-    ret->rank = (int32_t)rank;
-    ret->world = (int32_t)world;
-    return copy_blobs(ret, address, address_len, extra, extra_len, err);
+    /* A text ends with a byte where the record has its length, of more bytes. */
+    ret->texts = malloc(value->len);
+    if (!ret->texts)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker's record");
+    read_fields(&r, ret);
+    if (!r.bad && ranks_check_name("worker name", ret->name, NULL) == TENREC_OK)
+        return TENREC_OK;
+    member_free(ret);
+    return tenrec_fail(err, TENREC_EPROTOCOL, "malformed record of a worker");
 }
 
 /* Keeps the existing value instead of `record`. */
@@ -221,15 +247,16 @@ tenrec_status member_publish(struct member *me, const char *address,
                              const char *key, uint64_t deadline_ns, struct store_value *there,
                              tenrec_error *err)
 {
+    struct member_place here;
     struct store_value record;
     tenrec_status st;
 
-    me->address = (char *)(uintptr_t)address; /* only read, as extra */
+    me->address = address;
     if (extra) {
         me->extra = extra->data;
         me->extra_len = extra->len;
     }
-    member_describe_process(me);
+    member_describe_process(me, &here);
     member_pack(me, &record);
     if (!record.data)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the worker's record");

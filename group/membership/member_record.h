@@ -10,30 +10,36 @@
 #define MEMBER_MAX_ADDRESS 4096 /* bytes */
 #define MEMBER_MAX_EXTRA 65536  /* bytes */
 
+/* Each worker keeps the records of all, so one takes no more than its texts do. NULL is as "". */
 struct member {
-    char name[TENREC_NAME_MAX + 1];
     int32_t rank, world; /* world: 0 in a dynamic group */
     int64_t incarnation; /* the rank's n-th life in its group */
-    char host[65];
-    char boot[72]; /* of the host's kernel, and the namespace of the pid: distinguishes equal host
-                      names, and containers on one host */
+    uint64_t token;      /* random bits of this life, for readers of the store; 0: an older worker's
+                            record, which has none */
+    const char *name, *address; /* address: of the agent */
+    const char *backend;        /* of its agent at the wire; "": not compared */
+    const char *host;
+    const char *boot; /* of the host's kernel, and the namespace of the pid: distinguishes equal
+                         host names, and containers on one host */
     int64_t pid;
-    int64_t start; /* of the process in clock ticks, as pids are reused */
-    char *address; /* owns; of the agent */
-    void *extra;   /* owns; the worker's own data, opaque here */
+    int64_t start;     /* of the process in clock ticks, as pids are reused */
+    const void *extra; /* the worker's own data, opaque here */
     size_t extra_len;
-    char backend[TENREC_NAME_MAX + 1]; /* of its agent at the wire; "": not compared */
-    uint64_t token; /* random bits of this life, for readers of the store; 0: an older worker's
-                       record, which has none */
+    char *texts; /* owns; what a record that was read points to */
 };
 
 void member_free(struct member *m); /* leaves it zeroed */
+
+/* What member_describe_process points to. */
+struct member_place {
+    char host[65], boot[72];
+};
 
 /* Draws the token of a life, never 0. errors: EOS */
 tenrec_status member_draw_token(uint64_t *ret, tenrec_error *err);
 
 /* Fills host, boot, pid and start with this process. */
-void member_describe_process(struct member *m);
+void member_describe_process(struct member *m, struct member_place *place);
 
 /* Returns true if `m` is, or was, a process of this host as it runs now. */
 bool member_was_here(const struct member *m);

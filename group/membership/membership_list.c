@@ -328,14 +328,16 @@ static tenrec_status membership_list_publish(struct membership_list *r, const ch
                                              const struct store_value *extra, uint64_t deadline_ns,
                                              tenrec_error *err)
 {
-    struct member me = { .rank = r->id, .incarnation = r->incarnation, .token = r->token };
+    struct member me = { .rank = r->id,
+                         .incarnation = r->incarnation,
+                         .token = r->token,
+                         .name = r->name,
+                         .backend = r->backend };
     char key[KEY_ROOM];
     tenrec_status st = member_check(r->name, address, extra, err);
 
     if (st != TENREC_OK)
         return st;
-    snprintf(me.name, sizeof me.name, "%s", r->name);
-    snprintf(me.backend, sizeof me.backend, "%s", r->backend ? r->backend : "");
     record_key(key, r->incarnation);
     return member_publish(&me, address, extra, r->store, key, deadline_ns, NULL, err);
 }
@@ -353,7 +355,7 @@ static tenrec_status membership_list_check_backend(struct membership_list *r,
         struct member m;
 
         st = membership_list_records(r, &v->entry[i], 1, deadline_ns, &m, err);
-        compared = st == TENREC_OK && m.address && *m.backend &&
+        compared = st == TENREC_OK && m.address && m.backend && *m.backend &&
                    (!member_was_here(&m) || member_runs_here(&m));
         if (compared)
             st = member_check_backend(&m, r->group, r->id, r->backend, err);

@@ -48,12 +48,12 @@ tenrec_status link_own_record(struct tenrec_worker *w, bool with_secret, struct 
     struct link_record r = { .member = { .world = 1,
                                          .incarnation = (int64_t)membership_incarnation(m),
                                          .token = membership_token(m),
-                                         .address = memory_text(chain_address(w->chain)) } };
-    tenrec_status st = r.member.address ? TENREC_OK : memory_fail(err);
+                                         .name = w->self.name,
+                                         .address = chain_address(w->chain),
+                                         .backend = wire->name } };
+    tenrec_status st = TENREC_OK;
 
-    snprintf(r.member.name, sizeof r.member.name, "%s", w->self.name);
-    snprintf(r.member.backend, sizeof r.member.backend, "%s", wire->name);
-    if (st == TENREC_OK && with_secret)
+    if (with_secret)
         st = link_find_secret(w, &r.secret, err);
     if (st == TENREC_OK)
         *ret = r;
@@ -95,7 +95,7 @@ static tenrec_status link_check_record(const struct tenrec_worker *w, const stru
         return tenrec_fail(err, TENREC_EINVAL,
                            "the record is of this worker itself ('%s'): pass that of the peer",
                            w->self.name);
-    if (*r->member.backend && strcmp(r->member.backend, wire) != 0)
+    if (r->member.backend && *r->member.backend && strcmp(r->member.backend, wire) != 0)
         return tenrec_fail(err, TENREC_EGROUP,
                            "worker '%s' uses the backend '%s', and this one '%s': choose one for "
                            "both",

@@ -10,7 +10,7 @@
 /* What a member's record in a store has, without the process and the devices, and perhaps the
  * secret by which to prove oneself to that worker. */
 struct link_record {
-    struct member member;  /* owns its address */
+    struct member member;
     struct secret *secret; /* owns a share; NULL: none */
 };
 

@@ -565,8 +565,7 @@ tenrec_status monitor_begin(struct monitor *m, tenrec_error *err)
 
     for (uint32_t i = 0; i < membership_world(group) && st == TENREC_OK; i++) {
         struct member copy = group->members->list[i];
-        copy.address = NULL; /* both owned by the membership */
-        copy.extra = NULL;
+        copy.texts = NULL; /* the membership's */
         if (!known_add(m, &copy))
             st = tenrec_fail(err, TENREC_ENOMEM, "no memory for the members of the group");
     }

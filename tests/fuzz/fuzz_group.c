@@ -26,7 +26,7 @@ static void fuzz_member(const uint8_t *data, size_t len)
 
     if (member_unpack(&value, &first, NULL) != TENREC_OK)
         return;
-    fuzz_expect(memchr(first.name, '\0', sizeof first.name) && first.address);
+    fuzz_expect(strnlen(first.name, TENREC_NAME_MAX + 1) <= TENREC_NAME_MAX && first.address);
     member_was_here(&first);
     member_pack(&first, &again);
     fuzz_expect(again.data && member_unpack(&again, &second, NULL) == TENREC_OK);

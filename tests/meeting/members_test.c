@@ -219,9 +219,10 @@ TEST_WITH(members_meet_when_rank_0_dies_before_the_list, make_store, drop_store)
         .name = "a", .rank = 0, .world = 3, .incarnation = 1, .address = (char[]){ "x" }
     };
     struct joiner j[] = { { 1, 3, "b", TEST_MS }, { 2, 3, "c", TEST_MS } };
+    struct member_place here;
     struct store_value record;
 
-    member_describe_process(&dead);
+    member_describe_process(&dead, &here);
     member_pack(&dead, &record);
     assert_status(
         tenrec_store_set(store, "tenrec/g/1/member/0", record.data, record.len, TEST_MS, &err),
@@ -327,9 +328,10 @@ TEST_WITH(members_hint_at_a_former_worker_that_died, make_store, drop_store)
 {
     struct member dead = { .name = "ghost", .rank = 0, .world = 2, .incarnation = 1 };
     struct joiner j = { 0, 2, "a", 50 };
+    struct member_place here;
     struct store_value record;
 
-    member_describe_process(&dead);
+    member_describe_process(&dead, &here);
     dead.start++;
     member_pack(&dead, &record);
     assert_status(tenrec_store_add(store, "tenrec/g/rank/0", 1, TEST_MS, NULL, &err), &err);
@@ -382,10 +384,11 @@ TEST_WITH(members_refuse_bad_names_and_ranks, make_store, drop_store)
 TEST_WITH(record_is_refused_when_cut_or_foreign, make_store, drop_store)
 {
     struct member me = { .name = "w", .rank = 1, .world = 2, .address = (char[]){ "uv://h:1" } };
+    struct member_place here;
     struct store_value record, part;
     struct member got;
 
-    member_describe_process(&me);
+    member_describe_process(&me, &here);
     member_pack(&me, &record);
     for (size_t n = 0; n < record.len; n++) {
         part = (struct store_value){ record.data, n };

@@ -304,10 +304,11 @@ static void die_as(struct membership_list *r, const char *backend)
 {
     struct store_value record;
     struct member m = { .rank = r->id, .incarnation = r->incarnation, .pid = 0 };
+    struct member_place here;
 
-    snprintf(m.name, sizeof m.name, "%s", r->name);
-    snprintf(m.backend, sizeof m.backend, "%s", backend);
-    member_describe_process(&m);
+    m.name = r->name;
+    m.backend = backend;
+    member_describe_process(&m, &here);
     m.start--; /* of another process with our number */
     m.address = "here";
     member_pack(&m, &record);

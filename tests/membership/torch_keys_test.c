@@ -154,12 +154,13 @@ TEST_WITH(torch_keys_of_a_member_that_was_found_dead_are_gone, begin, end)
 static void kill_record(struct membership_list *r)
 {
     struct member m = { .rank = r->id, .incarnation = r->incarnation, .address = (char[]){ "x" } };
+    struct member_place here;
     struct store_value bytes;
     char key[40];
 
-    snprintf(m.name, sizeof m.name, "%s", r->name);
+    m.name = r->name;
     snprintf(key, sizeof key, "member/%lld", (long long)r->incarnation);
-    member_describe_process(&m);
+    member_describe_process(&m, &here);
     m.start++;
     member_pack(&m, &bytes);
     assert_status(tenrec_store_set(r->store, key, bytes.data, bytes.len, TEST_MS, &err), &err);
