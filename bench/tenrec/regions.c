@@ -64,10 +64,11 @@ static int serve(struct trial *t)
 
 static void transfer(struct state *s)
 {
+    const struct tenrec_bulk_options waits = { .size = sizeof waits, .flags = TENREC_WAIT_NEXT };
     struct tenrec_future *f;
     tenrec_error err;
 
-    if (tenrec_bulk_async(s->m.worker, s->entries, s->n, NULL, &f, &err) ||
+    if (tenrec_bulk_async(s->m.worker, s->entries, s->n, &waits, &f, &err) ||
         tenrec_future_wait(f, TENREC_TIMEOUT_DEFAULT, &err))
         side_give_up(&err);
     tenrec_future_drop(f);

@@ -95,6 +95,8 @@ enum tenrec_msg_flags {
                                       sender has proved the group secret on the connection that
                                       brought it (proof.h). Set by the backend that checked the
                                       proof; a wrapper keeps it */
+    TENREC_MSG_POLLED = 1u << 3,   /* of a request: its sender polls for the answer next, so that
+                                      no other thread needs to hear of it; a wrapper keeps it */
 };
 
 /* Where the answer to a delivered request goes: opaque except to the agent that made it. An

@@ -102,7 +102,7 @@ struct tenrec_bulk {
 /* A zeroed struct with size set means the defaults. */
 struct tenrec_bulk_options {
     uint32_t size;      /* sizeof(struct tenrec_bulk_options) */
-    uint32_t flags;     /* zero */
+    uint32_t flags;     /* 0, or TENREC_WAIT_NEXT (rpc.h) */
     int64_t timeout_ms; /* of the whole; TENREC_TIMEOUT_DEFAULT: the rpc_timeout */
 
     /* A registered function that the owner runs once, after all entries have ended well: it sees

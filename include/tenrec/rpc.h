@@ -285,8 +285,11 @@ tenrec_status tenrec_worker_get_devices(const struct tenrec_worker *w, struct te
 /* ---- calls ----------------------------------------------------------------*/
 
 enum tenrec_call_flags {
-    TENREC_ONE_WAY = 1 << 0, /* has no answer; done when handed to the wire. A
-                                graceful shutdown waits until the function ends */
+    TENREC_ONE_WAY = 1 << 0,  /* has no answer; done when handed to the wire. A
+                                 graceful shutdown waits until the function ends */
+    TENREC_WAIT_NEXT = 1 << 1 /* this thread waits for the future next, and reads the answer
+                                 meanwhile as in a synchronous call. If it does not, the answer is
+                                 read up to 0.12 s late */
 };
 
 /* NULL options, or a zeroed struct with size set, mean the defaults. */

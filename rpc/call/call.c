@@ -325,6 +325,8 @@ tenrec_status call_send(struct tenrec_worker *w, struct call_spec *spec, struct 
     msg->deadline_ns = spec->deadline_ns == CLOCK_NEVER ? 0 : spec->deadline_ns;
     if (spec->may_wait)
         msg->flags |= TENREC_MSG_MAY_WAIT;
+    if (spec->polled)
+        msg->flags |= TENREC_MSG_POLLED;
     w->calls->port->send(w->calls->port->sender, spec->to, msg,
                          (struct tenrec_done){ call_sent, f });
     if (unlikely(spec->seen.span != NULL))

@@ -46,6 +46,7 @@ struct call_spec {
                                      of the call; or NULL */
     bool want_value;
     bool may_wait; /* the sender may wait for room in the queue */
+    bool polled;   /* the sender polls for the answer next */
     bool deref;    /* the first argument, a reference, stands for its value */
 };
 

@@ -161,7 +161,7 @@ static tenrec_status call_begin(struct tenrec_worker *w, const char *to, const c
         return tenrec_fail(err, TENREC_EINVAL, "no %s is given", to ? "function" : "worker");
     if (!args && n > 0)
         return tenrec_fail(err, TENREC_EINVAL, "n is %zu, but args is NULL", n);
-    st = options ? call_check_options(o, TENREC_ONE_WAY, err) : TENREC_OK;
+    st = options ? call_check_options(o, TENREC_ONE_WAY | TENREC_WAIT_NEXT, err) : TENREC_OK;
     if (st == TENREC_OK)
         st = peers_find_again(&w->peers, to, &spec->to, err);
     if (st == TENREC_OK)
@@ -170,6 +170,7 @@ static tenrec_status call_begin(struct tenrec_worker *w, const char *to, const c
         return st;
     spec->function = function;
     spec->traceparent = o->traceparent;
+    spec->polled = o->flags & TENREC_WAIT_NEXT;
     if (type == TENREC_MSG_ONE_WAY_CALL)
         spec->op = "rpc_one_way";
     if (o->into)

@@ -223,13 +223,14 @@ static void bulk_give_futures(const struct bulk *b, const struct tenrec_bulk_opt
 
 static void bulk_begin_requests(struct tenrec_worker *w, struct bulk *b,
                                 const struct tenrec_bulk *entries, const tenrec_peer *to,
-                                struct call_spec *spec)
+                                bool polled, struct call_spec *spec)
 {
     for (size_t i = 0, k; i < b->n; i += k) {
         const struct tenrec_bulk *first = bulk_entry_at(entries, i);
         struct bulk_request *r = &b->request[i];
         k = first->bytes == 0 ? 1 : bulk_request_length(first, b->n - i);
         spec->to = to[i];
+        spec->polled = polled && to[i] == to[0]; /* whom the futures are of */
         r->bulk = b;
         r->entry = &b->entry[i];
         r->n = k;
@@ -259,7 +260,7 @@ static tenrec_status bulk_begin(struct tenrec_worker *w, const struct tenrec_bul
         return st;
     }
     bulk_give_futures(b, o, ret);
-    bulk_begin_requests(w, b, entries, to, &spec);
+    bulk_begin_requests(w, b, entries, to, o->flags & TENREC_WAIT_NEXT, &spec);
     free(to);
     bulk_end_one(w, b);
     bulk_free_one(b);

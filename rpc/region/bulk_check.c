@@ -21,7 +21,7 @@ tenrec_status bulk_check_options(const struct tenrec_bulk_options *o, size_t n, 
         return tenrec_fail(err, TENREC_EINVAL,
                            "bulk options: size is %u, expected %zu (set it to sizeof)", o->size,
                            sizeof *o);
-    if (o->flags)
+    if (o->flags & ~(uint32_t)TENREC_WAIT_NEXT)
         return tenrec_fail(err, TENREC_EINVAL, "bulk options: unknown flags 0x%x", o->flags);
     if (!o->args && o->n_args > 0)
         return tenrec_fail(err, TENREC_EINVAL, "bulk options: n_args is %zu, but args is NULL",

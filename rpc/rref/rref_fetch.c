@@ -222,14 +222,19 @@ static tenrec_status rref_fetch_fetch(struct tenrec_worker *w, struct tenrec_rre
 
 /* ---- both ------------------------------------------------------------------------- */
 
+/* op       as in call_spec
+ * waits    the thread waits for the future next */
 static tenrec_status rref_fetch_start(struct tenrec_rref *r, const char *op,
-                                      const struct tenrec_call_options *o, bool want_value,
-                                      struct tenrec_future **ret, tenrec_error *err)
+                                      const struct tenrec_call_options *o, bool waits,
+                                      bool want_value, struct tenrec_future **ret,
+                                      tenrec_error *err)
 {
-    struct call_spec spec = { .function = "to_here", .op = op, .want_value = want_value };
+    struct call_spec spec = {
+        .function = "to_here", .op = op, .want_value = want_value, .polled = waits
+    };
     struct tenrec_tensor *into;
     struct tenrec_worker *w;
-    tenrec_status st = o ? call_check_options(o, 0, err) : TENREC_OK;
+    tenrec_status st = o ? call_check_options(o, TENREC_WAIT_NEXT, err) : TENREC_OK;
 
     if (st == TENREC_OK)
         st = rref_usable(r, err);
@@ -257,7 +262,8 @@ tenrec_status tenrec_rref_to_here_async(struct tenrec_rref *r,
                                         struct tenrec_future **ret, tenrec_error *err)
 {
     *ret = NULL;
-    return rref_fetch_start(r, "to_here_async", options, true, ret, err);
+    return rref_fetch_start(r, "to_here_async", options,
+                            options && (options->flags & TENREC_WAIT_NEXT), true, ret, err);
 }
 
 static tenrec_status may_wait(const char *op, tenrec_error *err)
@@ -277,7 +283,7 @@ tenrec_status tenrec_rref_to_here(struct tenrec_rref *r, const struct tenrec_cal
     if (ret)
         *ret = NULL;
     if (st == TENREC_OK)
-        st = rref_fetch_start(r, "to_here", options, ret != NULL, &f, err);
+        st = rref_fetch_start(r, "to_here", options, true, ret != NULL, &f, err);
     if (st != TENREC_OK)
         return st;
     st = tenrec_future_wait(f, TENREC_TIMEOUT_NONE, err);

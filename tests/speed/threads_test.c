@@ -55,17 +55,19 @@ static long switches_of_others(void)
     return (long)two_own_usage().switches - switches_of_this_thread();
 }
 
+typedef tenrec_status stretch_fn(struct tenrec_worker *w, tenrec_error *err);
+
 /* Fewest of what `count` counts in a stretch of calls. */
-static tenrec_status fewest(struct tenrec_worker *w, long (*count)(void), long *ret,
-                            tenrec_error *err)
+static tenrec_status fewest(struct tenrec_worker *w, stretch_fn *stretch, long (*count)(void),
+                            long *ret, tenrec_error *err)
 {
-    tenrec_status st = call_often(w, err);
+    tenrec_status st = stretch(w, err);
 
     *ret = LONG_MAX;
     for (int i = 0; !st && i<STRETCHES && * ret> FEW; i++) {
         long before = count(), n;
 
-        st = call_often(w, err);
+        st = stretch(w, err);
         n = count() - before;
         *ret = n < *ret ? n : *ret;
     }
@@ -75,7 +77,7 @@ static tenrec_status fewest(struct tenrec_worker *w, long (*count)(void), long *
 static tenrec_status busy_work(struct tenrec_worker *w, void *arg, tenrec_error *err)
 {
     long n;
-    tenrec_status st = fewest(w, switches_of_this_thread, &n, err);
+    tenrec_status st = fewest(w, call_often, switches_of_this_thread, &n, err);
 
     (void)arg;
     if (!st && n > FEW)
@@ -89,24 +91,57 @@ TEST(threads_busy_caller_does_not_sleep)
     run("busy", busy_work);
 }
 
-/* Else the loop would read, and wake the caller. */
+/* Else the loop would read, and wake the caller. arg: a stretch of calls. */
 static tenrec_status reading_work(struct tenrec_worker *w, void *arg, tenrec_error *err)
 {
+    stretch_fn **stretch = arg;
     long n;
-    tenrec_status st = fewest(w, switches_of_others, &n, err);
+    tenrec_status st = fewest(w, *stretch, switches_of_others, &n, err);
 
-    (void)arg;
     if (!st && n > FEW)
         return tenrec_fail(err, TENREC_EREMOTE,
                            "other threads of the caller woke up %ld times in %d calls", n, CALLS);
     return st;
 }
 
+static void run_reader(const char *progress, stretch_fn *stretch)
+{
+    const struct two t = {
+        .transport = transport, .progress = progress, .work = reading_work, .arg = &stretch
+    };
+    tenrec_error err;
+
+    if (two_run(&t, &err))
+        fail_msg("%s", err.text);
+}
+
 TEST(threads_caller_reads_its_own_answer)
 {
-    run("busy", reading_work);
-    run("adaptive", reading_work);
-    run("sleep", reading_work);
+    run_reader("busy", call_often);
+    run_reader("adaptive", call_often);
+    run_reader("sleep", call_often);
+}
+
+static tenrec_status wait_often(struct tenrec_worker *w, tenrec_error *err)
+{
+    const struct tenrec_call_options o = { .size = sizeof o, .flags = TENREC_WAIT_NEXT };
+    tenrec_status st = TENREC_OK;
+
+    for (int i = 0; !st && i < CALLS; i++) {
+        struct tenrec_future *f = NULL;
+
+        st = tenrec_rpc_async(w, "worker1", "call", NULL, 0, &o, &f, err);
+        if (!st)
+            st = tenrec_future_wait(f, TENREC_TIMEOUT_DEFAULT, err);
+        tenrec_future_drop(f);
+    }
+    return st;
+}
+
+TEST(threads_caller_reads_the_answer_of_a_future_that_it_waits_for_next)
+{
+    run_reader("adaptive", wait_often);
+    run_reader("sleep", wait_often);
 }
 
 static tenrec_status answering_work(struct tenrec_worker *w, void *arg, tenrec_error *err)

@@ -103,7 +103,7 @@ static void send_small(struct pipe *p, const struct tenrec_msg *msg, struct tenr
 static void pipe_note_request(struct pipe *p, const struct tenrec_msg *msg)
 {
     atomic_fetch_add(&p->queue.asked, 1);
-    if (!(msg->flags & TENREC_MSG_MAY_WAIT)) /* else its sender polls */
+    if (!(msg->flags & (TENREC_MSG_MAY_WAIT | TENREC_MSG_POLLED))) /* else its sender polls */
         role_request_sent(p);
 }
 
