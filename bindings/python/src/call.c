@@ -62,7 +62,8 @@ PyObject *call_future(tenrec_status st, struct tenrec_future *f, const tenrec_er
     return st ? error_raise(err) : future_wrap(f, worker);
 }
 
-/* wait: without the GIL being had back meanwhile, as others want it, too */
+/* wait: without the GIL being had back meanwhile, as others want it, too. This thread reads the
+ * answer: the worker's own sleeps. */
 static PyObject *call_start(PyObject *worker, PyObject *args, bool wait, call_end_fn *end)
 {
     struct tenrec_worker *w = worker_of(worker);
@@ -76,6 +77,7 @@ static PyObject *call_start(PyObject *worker, PyObject *args, bool wait, call_en
         return NULL;
     read = call_read(&c, args);
     if (read) {
+        c.options.flags = wait ? TENREC_WAIT_NEXT : 0;
         Py_BEGIN_ALLOW_THREADS
         st = tenrec_rpc_async(w, c.to, c.function, c.args.item, c.args.n, &c.options, &f, &err);
         if (st == TENREC_OK && wait)

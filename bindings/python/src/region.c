@@ -322,9 +322,10 @@ static void batch_finish(struct batch *b)
 
 /* Begins the transfers; false with an exception.
  *
+ * wait     as call_start of call.c
  * ret      shares: drop it
  */
-static bool batch_begin(struct batch *b, PyObject *worker, PyObject *args,
+static bool batch_begin(struct batch *b, PyObject *worker, PyObject *args, bool wait,
                         struct tenrec_future **ret)
 {
     struct tenrec_worker *w = worker_of(worker);
@@ -333,8 +334,11 @@ static bool batch_begin(struct batch *b, PyObject *worker, PyObject *args,
     tenrec_error err;
 
     if (read) {
+        b->options.flags = wait ? TENREC_WAIT_NEXT : 0;
         Py_BEGIN_ALLOW_THREADS
         st = tenrec_bulk_async(w, b->entry, (size_t)b->n, &b->options, ret, &err);
+        if (st == TENREC_OK && wait)
+            (void)tenrec_future_wait(*ret, WAIT_SLICE_MS, NULL);
         Py_END_ALLOW_THREADS
     }
     batch_finish(b);
@@ -348,7 +352,7 @@ PyObject *region_transfer(PyObject *worker, PyObject *args)
     struct tenrec_future *f;
     struct batch b = { 0 };
 
-    return batch_begin(&b, worker, args, &f) ? call_result(TENREC_OK, f, NULL, worker) : NULL;
+    return batch_begin(&b, worker, args, true, &f) ? call_result(TENREC_OK, f, NULL, worker) : NULL;
 }
 
 PyObject *region_transfer_async(PyObject *worker, PyObject *args)
@@ -356,7 +360,7 @@ PyObject *region_transfer_async(PyObject *worker, PyObject *args)
     struct tenrec_future *f, *visible, *buffers_free;
     struct batch b = { .options = { .ret_visible = &visible, .ret_free = &buffers_free } };
 
-    return batch_begin(&b, worker, args, &f)
+    return batch_begin(&b, worker, args, false, &f)
                ? future_wrap_transfer(f, visible, buffers_free, worker)
                : NULL;
 }

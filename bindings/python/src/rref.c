@@ -61,7 +61,7 @@ static struct tenrec_rref *rref_checked(PyObject *self)
 /* ---- calls on the value -------------------------------------------------------------- */
 
 /* As call_start of call.c. */
-static PyObject *rref_start(PyObject *self, PyObject *args, call_end_fn *end)
+static PyObject *rref_start(PyObject *self, PyObject *args, bool wait, call_end_fn *end)
 {
     struct tenrec_rref *r = rref_checked(self);
     struct tenrec_future *f = NULL;
@@ -74,8 +74,11 @@ static PyObject *rref_start(PyObject *self, PyObject *args, call_end_fn *end)
         return NULL;
     read = call_read_of_rref(&c, args);
     if (read) {
+        c.options.flags = wait ? TENREC_WAIT_NEXT : 0;
         Py_BEGIN_ALLOW_THREADS
         st = tenrec_rref_rpc_async(r, c.function, c.args.item, c.args.n, &c.options, &f, &err);
+        if (st == TENREC_OK && wait)
+            (void)tenrec_future_wait(f, WAIT_SLICE_MS, NULL);
         Py_END_ALLOW_THREADS
     }
     call_finish(&c);
@@ -84,12 +87,12 @@ static PyObject *rref_start(PyObject *self, PyObject *args, call_end_fn *end)
 
 static PyObject *rref_call(PyObject *self, PyObject *args)
 {
-    return rref_start(self, args, call_result);
+    return rref_start(self, args, true, call_result);
 }
 
 static PyObject *rref_call_async(PyObject *self, PyObject *args)
 {
-    return rref_start(self, args, call_future);
+    return rref_start(self, args, false, call_future);
 }
 
 static PyObject *rref_remote(PyObject *self, PyObject *args)
@@ -114,9 +117,10 @@ static PyObject *rref_remote(PyObject *self, PyObject *args)
 
 /* ---- the value ------------------------------------------------------------------------ */
 
-static PyObject *rref_fetch(PyObject *self, PyObject *ms, call_end_fn *end)
+static PyObject *rref_fetch(PyObject *self, PyObject *ms, bool wait, call_end_fn *end)
 {
-    struct tenrec_call_options options = { .size = sizeof options };
+    struct tenrec_call_options options = { .size = sizeof options,
+                                           .flags = wait ? TENREC_WAIT_NEXT : 0 };
     struct tenrec_rref *r = rref_checked(self);
     struct tenrec_future *f;
     tenrec_status st;
@@ -127,18 +131,20 @@ static PyObject *rref_fetch(PyObject *self, PyObject *ms, call_end_fn *end)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
     st = tenrec_rref_to_here_async(r, &options, &f, &err);
+    if (st == TENREC_OK && wait)
+        (void)tenrec_future_wait(f, WAIT_SLICE_MS, NULL);
     Py_END_ALLOW_THREADS
     return end(st, f, &err, ((struct rref *)self)->worker);
 }
 
 static PyObject *rref_to_here(PyObject *self, PyObject *ms)
 {
-    return rref_fetch(self, ms, call_result);
+    return rref_fetch(self, ms, true, call_result);
 }
 
 static PyObject *rref_to_here_async(PyObject *self, PyObject *ms)
 {
-    return rref_fetch(self, ms, call_future);
+    return rref_fetch(self, ms, false, call_future);
 }
 
 struct local {
