@@ -152,7 +152,7 @@ static tenrec_status change_once(struct etcd_store *s, struct change *c, char *c
 static tenrec_status change_repeat(struct etcd_store *s, struct change *c, char *const *names,
                                    uint64_t deadline_ns, bool *ret_made, tenrec_error *err)
 {
-    struct backoff gap = { ETCD_GAP_US / 4, ETCD_GAP_MOST_US / 8 };
+    struct backoff gap = { ASKER_GAP_US / 4, ASKER_GAP_MOST_US / 8 };
     int64_t revision = s->revision;
     bool done = false;
     tenrec_status st;
@@ -161,7 +161,7 @@ static tenrec_status change_repeat(struct etcd_store *s, struct change *c, char 
         st = change_once(s, c, names, deadline_ns, &revision, &done, ret_made, err);
         if (st != TENREC_OK || done)
             return st;
-        if (clock_passed(etcd_answer_ns(deadline_ns)))
+        if (clock_passed(asker_answer_ns(deadline_ns)))
             return tenrec_fail(err, TENREC_ETIMEDOUT, "others change the key all the time");
         if (n > 0) { /* others changed it: not in step with them */
             const uint64_t us = backoff_next_us(&gap, clock_now_ns(), CLOCK_NEVER);
@@ -177,7 +177,7 @@ tenrec_status change_run(struct etcd_store *s, struct change *c, uint64_t deadli
     char **names;
 
     *ret_made = false;
-    if (!change_take(s, etcd_answer_ns(deadline_ns)))
+    if (!change_take(s, asker_answer_ns(deadline_ns)))
         return tenrec_fail(err, TENREC_ETIMEDOUT,
                            "other changes of this process keep the server busy");
     s->asked++;

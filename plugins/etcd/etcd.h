@@ -12,48 +12,41 @@
 #define ETCD_ETCD_H
 
 #include "core/base/clock.h"
+#include "store/asker.h"
+#include "store/base64.h"
 #include "store/keeper.h"
 #include "store/login.h"
 #include "store/url.h"
 
 #include <jansson.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <tenrec/error.h>
 #include <tenrec/store_plugin.h>
 
-#define ETCD_HANDLES_MAX 4 /* idle ones that are kept, each with its connections */
-#define ETCD_TXN_KEYS 100  /* of one txn; the server's default limit is 128 operations */
+#define ETCD_TXN_KEYS 100 /* of one txn; the server's default limit is 128 operations */
 #define NAME_ROOM ((STORE_PREFIX_MAX + 24) / 3 * 4 + 8)
-#define ETCD_GAP_US 10000 /* before the first retry; doubles */
-#define ETCD_GAP_MOST_US 500000
 
 struct etcd_options {
     struct store_login login;
     uint64_t lease_ms; /* TENREC_FOREVER: none */
 };
 
-struct http;
-
 struct etcd_store {
     struct tenrec_plugin_store *self; /* for the log */
     struct store_url url;
-    const struct store_login *login;
     const char *user, *password; /* "": no login */
     char file_password[512];     /* of the password_file */
     char name[400];
-    char address[80];          /* of the server when the store was opened */
-    char id[64];               /* value of PREFIX:id; "" until it is open */
-    char client[NAME_ROOM];    /* PREFIX:c/CLIENT, in base64 */
-    char meta[NAME_ROOM];      /* PREFIX:id, in base64 */
-    int64_t lease;             /* in etcd; 0: none */
-    uint64_t lease_ms;         /* in force */
-    _Atomic uint32_t endpoint; /* that answered last */
-    _Atomic bool reached;      /* the last request was answered */
-    _Atomic bool is_out;       /* the log has a line about the outage */
+    struct asker asker;
+    struct http_pool pool;
+    char id[64];            /* value of PREFIX:id; "" until it is open */
+    char client[NAME_ROOM]; /* PREFIX:c/CLIENT, in base64 */
+    char meta[NAME_ROOM];   /* PREFIX:id, in base64 */
+    int64_t lease;          /* in etcd; 0: none */
+    uint64_t lease_ms;      /* in force */
 
     pthread_mutex_t lock; /* guards the rest */
     pthread_cond_t free;  /* `busy` became false */
@@ -62,8 +55,6 @@ struct etcd_store {
     uint64_t answered;    /* and of the last that was answered */
     int64_t revision;     /* of the client's record then; 0: there is none */
     char token[512];      /* of the login; "": none */
-    struct http *idle[ETCD_HANDLES_MAX];
-    size_t n_idle;
 
     struct keeper keeper; /* of the lease */
 };
@@ -73,42 +64,6 @@ tenrec_status etcd_store_open(const struct tenrec_store_init *in, struct tenrec_
 void etcd_store_free(struct etcd_store *s);
 
 extern const struct tenrec_store_ops etcd_ops;
-
-/* base64.c */
-
-/* Of both pieces together. Returns NULL without memory; free it. */
-char *base64_encode(const char *head, const void *data, size_t len);
-/* Returns NULL, with *ret_len 0 when `text` is malformed and 1 when memory is exhausted. The bytes
- * have a NUL behind them; free them. */
-char *base64_decode(const char *text, size_t *ret_len);
-
-/* http.c: one POST to one endpoint. */
-
-/* The result of a request, by whether a retry may help. */
-enum http_end {
-    HTTP_OK,
-    HTTP_AGAIN, /* this endpoint has failed */
-    HTTP_LATE,  /* the deadline expired */
-    HTTP_NEVER, /* a retry cannot help */
-};
-
-/* Receives a line of an answer that goes on; borrows it. False ends the request, with HTTP_OK. */
-typedef bool http_line_fn(void *arg, const json_t *line);
-
-struct http_request {
-    const char *path; /* behind /v3/ */
-    const char *body;
-    http_line_fn *fn; /* NULL: the answer is one object */
-    void *arg;
-};
-
-/* ret       the status of HTTP: an answer that is an error is HTTP_OK here
- * ret_body  the answer; NULL with `fn`; owned by the caller
- * ret_sent  the server may have received the request */
-enum http_end http_post(struct etcd_store *s, uint32_t endpoint, const struct http_request *r,
-                        uint64_t deadline_ns, long *ret, json_t **ret_body, bool *ret_sent,
-                        tenrec_error *err);
-void http_drop(struct http *h); /* NULL is fine */
 
 /* ask.c: requests to any endpoint that answers. */
 
@@ -121,10 +76,8 @@ void http_drop(struct http *h); /* NULL is fine */
 tenrec_status etcd_ask(struct etcd_store *s, const char *path, const json_t *request, bool *lost,
                        uint64_t deadline_ns, json_t **ret, tenrec_error *err);
 /* One request whose answer goes on, to the endpoint that answered last. */
-enum http_end etcd_follow(struct etcd_store *s, const struct http_request *r, uint64_t deadline_ns,
-                          tenrec_error *err);
-/* The deadline of the answers to an operation with `deadline_ns`, for all its requests. */
-uint64_t etcd_answer_ns(uint64_t deadline_ns);
+enum http_end etcd_follow(struct etcd_store *s, const char *path, const struct http_request *r,
+                          uint64_t deadline_ns, tenrec_error *err);
 
 /* refusal.c: maps an answer that is an error. Returns HTTP_OK for code 16: log in again. */
 enum http_end etcd_refused(long status, const json_t *answer, tenrec_error *err);

@@ -108,7 +108,7 @@ static tenrec_status open_find(struct etcd_store *s, uint64_t wanted_ms, uint64_
 static tenrec_status open_identify(struct etcd_store *s, uint64_t wanted_ms, uint64_t deadline_ns,
                                    tenrec_error *err)
 {
-    struct backoff gap = { ETCD_GAP_US, ETCD_GAP_MOST_US };
+    struct backoff gap = { ASKER_GAP_US, ASKER_GAP_MOST_US };
     bool found = false;
     tenrec_status st = TENREC_OK;
 
@@ -138,7 +138,10 @@ static tenrec_status open_fill(struct etcd_store *s, const struct etcd_options *
     store_url_name(url, &form, sizeof s->name, s->name);
     if (strchr(url->prefix, ':'))
         return tenrec_fail(err, TENREC_EINVAL, "a prefix has no colon"); /* it ends the prefix */
-    s->login = &o->login;
+    s->asker.n_endpoints = url->n_hosts;
+    s->pool.ca_file = o->login.ca_file;
+    s->pool.cert_file = o->login.cert_file;
+    s->pool.key_file = o->login.key_file;
     if (!*url->password && *o->login.password_file)
         st = login_password(o->login.password_file, s->file_password, sizeof s->file_password, err);
     s->user = *url->password ? url->user : o->login.user;
@@ -172,6 +175,9 @@ static struct etcd_store *store_new(struct tenrec_plugin_store *self)
     if (!s)
         return NULL;
     s->self = self;
+    s->asker = (struct asker){ .self = self, .name = s->name, .n_endpoints = 1 };
+    s->pool.server = "etcd";
+    http_pool_init(&s->pool);
     pthread_mutex_init(&s->lock, NULL);
     clock_cond_init(&s->free);
     return s;
@@ -179,8 +185,7 @@ static struct etcd_store *store_new(struct tenrec_plugin_store *self)
 
 void etcd_store_free(struct etcd_store *s)
 {
-    while (s->n_idle)
-        http_drop(s->idle[--s->n_idle]);
+    http_pool_finish(&s->pool);
     explicit_bzero(s->file_password, sizeof s->file_password);
     explicit_bzero(s->token, sizeof s->token);
     pthread_cond_destroy(&s->free);
@@ -213,6 +218,7 @@ tenrec_status etcd_store_open(const struct tenrec_store_init *in, struct tenrec_
         etcd_store_free(s);
         return st;
     }
+    s->asker.is_open = true;
     self->ops = &etcd_ops;
     self->impl = s;
     return TENREC_OK;

@@ -57,16 +57,6 @@ static enum http_end refused_without_code(long status, tenrec_error *err)
     return status >= 502 && status <= 504 ? HTTP_AGAIN : HTTP_NEVER;
 }
 
-/* The text comes from the network: one line of printed characters. */
-static void refused_text(const char *from, size_t room, char *ret)
-{
-    size_t n = 0;
-
-    for (; from[n] && n + 1 < room; n++)
-        ret[n] = from[n] >= ' ' && from[n] <= '~' ? from[n] : ' ';
-    ret[n] = '\0';
-}
-
 enum http_end etcd_refused(long status, const json_t *answer, tenrec_error *err)
 {
     const char *from = json_string_value(json_object_get(answer, "error"));
@@ -78,7 +68,7 @@ enum http_end etcd_refused(long status, const json_t *answer, tenrec_error *err)
         return refused_without_code(status, err);
     while ((row->code != ANY && row->code != code) || !strstr(from, row->part))
         row++;
-    refused_text(from, sizeof text, text);
+    http_line(from, sizeof text, text);
     if (row->code == NOT_FOUND)
         answer_lost(err);
     else

@@ -20,7 +20,7 @@ static const char *etcd_address(struct tenrec_plugin_store *self)
 {
     const struct etcd_store *s = self->impl;
 
-    return *s->address ? s->address : NULL;
+    return *s->pool.address ? s->pool.address : NULL;
 }
 
 /* ---- changes ---- */
@@ -400,7 +400,7 @@ static void etcd_close(struct tenrec_plugin_store *self, uint64_t deadline_ns)
 
     (void)deadline_ns;
     keeper_stop(&s->keeper);
-    if (s->asked && atomic_load(&s->reached))
+    if (s->asked && atomic_load(&s->asker.reached))
         close_record(s);
     etcd_store_free(s);
 }

@@ -85,14 +85,14 @@ enum http_end watch_wait(struct etcd_store *s, const char *const *keys, uint32_t
     const uint64_t look_ns = clock_deadline_ms(LOOK_MS);
     struct watch w = { 0 };
     char *body = watch_body(&w, s, keys, n, missing, revision);
-    const struct http_request r = { .path = "watch", .body = body, .fn = watch_hear, .arg = &w };
+    const struct http_request r = { .body = body, .fn = watch_hear, .arg = &w };
     enum http_end end;
 
     if (!body) {
         tenrec_fail(err, TENREC_ENOMEM, "no memory for a watch");
         return HTTP_NEVER;
     }
-    end = etcd_follow(s, &r, look_ns < deadline_ns ? look_ns : deadline_ns, err);
+    end = etcd_follow(s, "watch", &r, look_ns < deadline_ns ? look_ns : deadline_ns, err);
     free(body);
     if (end == HTTP_LATE)
         return HTTP_OK;

@@ -16,10 +16,10 @@ FOREIGN = {
     "yaml.h": ["core/config/*.c"],
     "dlfcn.h": ["core/plugin/loader.c", "observe/recorder/stack.c", "tools/conformance/heap_count.c", "plugins/tensorpipe/cuda/driver.c"],
     "uv.h": ["core/base/loop.[ch]", "group/store/store_tcp_server.c", "group/store/store_peer*.[ch]"],
-    "jansson.h": ["tools/*.c", "tools/conformance/report.h", "plugins/etcd/etcd.h"],
+    "jansson.h": ["tools/*.c", "tools/conformance/report.h", "plugins/store/http.h"],
     "dlpack/dlpack.h": ["core/tensor/*.c", "bindings/python/src/*.c"],
     "hiredis/hiredis.h": ["plugins/redis/conn.h"],
-    "curl/curl.h": ["plugins/etcd/http.c", "plugins/otlp/collector.c", "plugins/otlp/post.c"],
+    "curl/curl.h": ["plugins/store/http.c", "plugins/otlp/collector.c", "plugins/otlp/post.c"],
     "microhttpd.h": ["plugins/prometheus/endpoint.c"],
     "x86intrin.h": ["core/base/clock_fast.h"],
     "ucp/api/ucp.h": ["plugins/ucx/ucx.h", "tests/ucx/stranger.c"],
@@ -113,7 +113,9 @@ def check_public():
 SHARED = {"plugins/otlp": {"core/base/json.h", "core/base/clock.h"}} | {
     f"plugins/{name}": {"core/base/clock.h"} for name in ("faulty", "prometheus", "store", "tensorpipe", "ucx")} | {
     # plugins/store is no plugin: it has what those of stores have in common.
-    f"plugins/{name}": {"core/base/clock.h", "store/keeper.h", "store/login.h", "store/url.h"} for name in ("etcd", "redis")}
+    f"plugins/{name}": {"core/base/clock.h", "store/keeper.h", "store/login.h", "store/url.h"} | more
+    for name, more in (("redis", set()), ("etcd", {"store/asker.h", "store/base64.h"}),
+                       ("kubernetes", {"store/asker.h", "store/base64.h", "store/http.h"}))}
 
 
 def check_plugins():

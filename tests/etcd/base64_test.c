@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* base64_test.c - bytes in JSON; what a server sends may be malformed. */
-#include "etcd.h"
+#include "store/base64.h"
 
 #include "../testing.h"
 

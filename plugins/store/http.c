@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* http.c - one request to one endpoint, by libcurl. */
-#include "etcd.h"
+#include "http.h"
+
+#include "core/base/clock.h"
 
 #include <curl/curl.h>
 #include <stdio.h>
@@ -75,9 +76,8 @@ static size_t http_answered(char *data, size_t one, size_t n, void *arg)
     return h->ended ? 0 : n;
 }
 
-static CURLcode http_set_up(struct http *h, const struct etcd_store *s)
+static CURLcode http_set_up(struct http *h, const struct http_pool *o)
 {
-    const struct store_login *o = s->login;
     CURLcode r = curl_easy_setopt(h->curl, CURLOPT_PROTOCOLS_STR, "http,https");
 
     if (r == CURLE_OK)
@@ -110,8 +110,17 @@ static CURLcode http_set_up(struct http *h, const struct etcd_store *s)
     return r;
 }
 
+static void http_drop(struct http *h)
+{
+    if (!h)
+        return;
+    curl_easy_cleanup(h->curl);
+    free(h->data);
+    free(h);
+}
+
 /* An idle handle, or a new one. */
-static struct http *http_take(struct etcd_store *s)
+static struct http *http_take(struct http_pool *s)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct http *h = NULL;
@@ -130,14 +139,14 @@ static struct http *http_take(struct etcd_store *s)
     return NULL;
 }
 
-static void http_give(struct etcd_store *s, struct http *h)
+static void http_give(struct http_pool *s, struct http *h)
 {
     free(h->data);
     h->data = NULL;
     h->len = h->room = 0;
     h->ended = h->full = false;
     pthread_mutex_lock(&s->lock);
-    if (s->n_idle < ETCD_HANDLES_MAX) {
+    if (s->n_idle < HTTP_HANDLES_MAX) {
         s->idle[s->n_idle++] = h;
         h = NULL;
     }
@@ -145,41 +154,28 @@ static void http_give(struct etcd_store *s, struct http *h)
     http_drop(h);
 }
 
-void http_drop(struct http *h)
+static struct curl_slist *http_headers(const struct http_request *r)
 {
-    if (!h)
-        return;
-    curl_easy_cleanup(h->curl);
-    free(h->data);
-    free(h);
-}
-
-static struct curl_slist *http_headers(struct etcd_store *s)
-{
-    static const char *const fixed[] = { "Content-Type: application/json", "Expect:" };
+    char type[80];
+    const char *const lines[] = { "Expect:", type, r->authorization };
     struct curl_slist *list = NULL, *longer;
-    char token[sizeof s->token + 20];
 
-    for (size_t i = 0; i < 2; i++) {
-        if (!(longer = curl_slist_append(list, fixed[i]))) {
+    snprintf(type, sizeof type, "Content-Type: %s", r->type ? r->type : "application/json");
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        if (!lines[i] || !*lines[i])
+            continue;
+        if (!(longer = curl_slist_append(list, lines[i]))) {
             curl_slist_free_all(list);
             return NULL;
         }
         list = longer;
     }
-    pthread_mutex_lock(&s->lock);
-    snprintf(token, sizeof token, "Authorization: %s", s->token);
-    pthread_mutex_unlock(&s->lock);
-    if (token[15] && !(longer = curl_slist_append(list, token))) {
-        curl_slist_free_all(list);
-        return NULL;
-    }
-    explicit_bzero(token, sizeof token);
     return list;
 }
 
 /* Why libcurl failed; the deadline is looked at by the caller. */
-static enum http_end http_failed(const struct http *h, CURLcode r, tenrec_error *err)
+static enum http_end http_failed(const struct http_pool *s, const struct http *h, CURLcode r,
+                                 tenrec_error *err)
 {
     const char *why = *h->why ? h->why : curl_easy_strerror(r);
     tenrec_status code = TENREC_EPEER_LOST;
@@ -206,7 +202,7 @@ static enum http_end http_failed(const struct http *h, CURLcode r, tenrec_error 
         return HTTP_NEVER;
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_WEIRD_SERVER_REPLY:
-        tenrec_fail(err, TENREC_EPROTOCOL, "the answer is not from etcd: %s", why);
+        tenrec_fail(err, TENREC_EPROTOCOL, "the answer is not from %s: %s", s->server, why);
         return HTTP_NEVER;
     case CURLE_COULDNT_CONNECT:
     case CURLE_COULDNT_RESOLVE_HOST:
@@ -227,23 +223,38 @@ static enum http_end http_failed(const struct http *h, CURLcode r, tenrec_error 
     return HTTP_AGAIN;
 }
 
-/* Where the server is, for the address that a worker advertises. */
-static void http_note_address(struct etcd_store *s, struct http *h)
+/* Where the server is, for the address that a worker advertises: of the first answer, which comes
+ * while the store is opened. */
+static void http_note_address(struct http_pool *s, struct http *h)
 {
     const char *ip = NULL;
     long port = 0;
 
-    if (*s->id || curl_easy_getinfo(h->curl, CURLINFO_PRIMARY_IP, &ip) != CURLE_OK ||
+    if (*s->address || curl_easy_getinfo(h->curl, CURLINFO_PRIMARY_IP, &ip) != CURLE_OK ||
         curl_easy_getinfo(h->curl, CURLINFO_PRIMARY_PORT, &port) != CURLE_OK || !ip || !*ip)
-        return; /* open already: other threads read it */
+        return;
     snprintf(s->address, sizeof s->address, strchr(ip, ':') ? "[%.60s]:%ld" : "%.60s:%ld", ip,
              port);
 }
 
-static enum http_end http_perform(struct etcd_store *s, struct http *h, uint64_t deadline_ns,
+/* libcurl keeps the method of a handle from one request to the next. */
+static CURLcode http_set_request(struct http *h, const struct http_request *r)
+{
+    CURLcode code = curl_easy_setopt(h->curl, CURLOPT_URL, r->url);
+
+    if (code == CURLE_OK && !r->body)
+        code = curl_easy_setopt(h->curl, CURLOPT_HTTPGET, 1L);
+    if (code == CURLE_OK && r->body)
+        code = curl_easy_setopt(h->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(r->body));
+    if (code == CURLE_OK && r->body)
+        code = curl_easy_setopt(h->curl, CURLOPT_POSTFIELDS, r->body);
+    return code == CURLE_OK ? curl_easy_setopt(h->curl, CURLOPT_CUSTOMREQUEST, r->method) : code;
+}
+
+static enum http_end http_perform(struct http_pool *s, struct http *h, uint64_t deadline_ns,
                                   bool *ret_sent, tenrec_error *err)
 {
-    const size_t len = strlen(h->request->body);
+    const size_t len = h->request->body ? strlen(h->request->body) : 0;
     const int left = clock_left_ms(deadline_ns);
     const long most = h->request->fn ? -1 : REQUEST_MS + (long)(len >> 20) * 1000;
     long limit = left < 0 ? most : most >= 0 && most < left ? most : left;
@@ -255,8 +266,6 @@ static enum http_end http_perform(struct etcd_store *s, struct http *h, uint64_t
     curl_easy_setopt(h->curl, CURLOPT_TIMEOUT_MS, limit);
     curl_easy_setopt(h->curl, CURLOPT_CONNECTTIMEOUT_MS,
                      limit && limit < CONNECT_MS ? limit : (long)CONNECT_MS);
-    curl_easy_setopt(h->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)len);
-    curl_easy_setopt(h->curl, CURLOPT_POSTFIELDS, h->request->body);
     *h->why = '\0';
     r = curl_easy_perform(h->curl);
     *ret_sent = r != CURLE_COULDNT_CONNECT && r != CURLE_COULDNT_RESOLVE_HOST;
@@ -270,18 +279,14 @@ static enum http_end http_perform(struct etcd_store *s, struct http *h, uint64_t
         tenrec_fail(err, TENREC_ETIMEDOUT, "the server does not answer");
         return HTTP_LATE;
     }
-    return http_failed(h, r, err);
+    return http_failed(s, h, r, err);
 }
 
-enum http_end http_post(struct etcd_store *s, uint32_t endpoint, const struct http_request *r,
-                        uint64_t deadline_ns, long *ret, json_t **ret_body, bool *ret_sent,
-                        tenrec_error *err)
+enum http_end http_ask(struct http_pool *s, const struct http_request *r, uint64_t deadline_ns,
+                       long *ret, json_t **ret_body, bool *ret_sent, tenrec_error *err)
 {
-    const struct store_host *at = &s->url.at[endpoint];
-    const bool v6 = strchr(at->host, ':') != NULL;
-    struct curl_slist *headers = http_headers(s);
+    struct curl_slist *headers = http_headers(r);
     struct http *h = http_take(s);
-    char url[400];
     enum http_end end = HTTP_NEVER;
 
     *ret = 0;
@@ -293,11 +298,9 @@ enum http_end http_post(struct etcd_store *s, uint32_t endpoint, const struct ht
         http_drop(h);
         return end;
     }
-    snprintf(url, sizeof url, "http%s://%s%s%s:%u/v3/%s", s->url.tls ? "s" : "", v6 ? "[" : "",
-             at->host, v6 ? "]" : "", at->port, r->path);
     h->request = r;
     curl_easy_setopt(h->curl, CURLOPT_HTTPHEADER, headers);
-    if (curl_easy_setopt(h->curl, CURLOPT_URL, url) == CURLE_OK)
+    if (http_set_request(h, r) == CURLE_OK)
         end = http_perform(s, h, deadline_ns, ret_sent, err);
     else
         tenrec_fail(err, TENREC_ENOMEM, "no memory for a request");
@@ -309,4 +312,25 @@ enum http_end http_post(struct etcd_store *s, uint32_t endpoint, const struct ht
     curl_slist_free_all(headers);
     http_give(s, h);
     return end;
+}
+
+void http_line(const char *from, size_t room, char *ret)
+{
+    size_t n = 0;
+
+    for (; from[n] && n + 1 < room; n++)
+        ret[n] = from[n] >= ' ' && from[n] <= '~' ? from[n] : ' ';
+    ret[n] = '\0';
+}
+
+void http_pool_init(struct http_pool *s)
+{
+    pthread_mutex_init(&s->lock, NULL);
+}
+
+void http_pool_finish(struct http_pool *s)
+{
+    while (s->n_idle)
+        http_drop(s->idle[--s->n_idle]);
+    pthread_mutex_destroy(&s->lock);
 }

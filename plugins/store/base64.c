@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base64.c - bytes in JSON, as protobuf's mapping has them. */
-#include "etcd.h"
+#include "base64.h"
 
 #include <stdlib.h>
 #include <string.h>
