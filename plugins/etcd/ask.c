@@ -96,8 +96,9 @@ static enum http_end ask_once(struct etcd_store *s, uint32_t endpoint, const cha
         if (ask_needs_login(s) && (end = ask_login(s, endpoint, deadline_ns, err)) != HTTP_OK)
             return end;
         end = ask_post(s, endpoint, path, *r, deadline_ns, &status, ret, ret_sent, err);
-        if (end != HTTP_OK || r->fn || (status == 200 && *ret))
+        if (end != HTTP_OK || (status == 200 && (*ret || r->fn)))
             return end;
+        *ret_sent = true;
         end = etcd_refused(status, *ret, err);
         json_decref(*ret);
         if (end != HTTP_OK)

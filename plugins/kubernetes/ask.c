@@ -112,6 +112,7 @@ static enum http_end ask_once(void *arg, uint32_t endpoint, uint64_t deadline_ns
             end = HTTP_NEVER;
         }
     } else if (end == HTTP_OK && *a->ret != 404 && *a->ret != 409 && *a->ret != 410) {
+        *ret_sent = true;
         end = ask_refused(a->s, *a->ret, *a->ret_body, token, err);
         json_decref(*a->ret_body);
     }
@@ -152,7 +153,11 @@ enum http_end kubernetes_follow(struct kubernetes_store *s, const char *path, ht
         .s = s, .request = { .url = url, .fn = fn, .arg = arg }, .ret = &status, .ret_body = &body
     };
     bool sent;
+    enum http_end end;
 
     snprintf(url, sizeof url, "%s%s", s->base, path);
-    return ask_once(&a, 0, deadline_ns, &sent, err);
+    end = ask_once(&a, 0, deadline_ns, &sent, err);
+    if (end == HTTP_OK)
+        json_decref(body); /* of 410 Gone, say */
+    return end;
 }

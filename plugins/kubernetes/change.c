@@ -149,23 +149,57 @@ static bool change_pause(struct backoff *gap, uint64_t deadline_ns)
     return !clock_passed(asker_answer_ns(deadline_ns));
 }
 
-tenrec_status change_run(struct kubernetes_store *s, struct change *c, uint64_t deadline_ns,
-                         tenrec_error *err)
+/* One thread of the process makes a change at a time: threads that change one key would only be in
+ * each other's way. */
+static bool change_take(struct kubernetes_store *s, uint64_t deadline_ns)
+{
+    bool taken;
+
+    pthread_mutex_lock(&s->lock);
+    while (s->busy && clock_cond_wait(&s->free, &s->lock, deadline_ns))
+        ;
+    taken = !s->busy;
+    s->busy = true; /* by this thread or another */
+    pthread_mutex_unlock(&s->lock);
+    return taken;
+}
+
+static void change_give(struct kubernetes_store *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->busy = false;
+    pthread_cond_signal(&s->free);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static tenrec_status change_repeat(struct kubernetes_store *s, struct change *c,
+                                   uint64_t deadline_ns, tenrec_error *err)
 {
     struct backoff gap = { ASKER_GAP_US / 4, ASKER_GAP_MOST_US / 8 };
     struct tried t = { .lost = false };
     bool done = false;
-    tenrec_status st;
 
-    snprintf(t.name, sizeof t.name, "%s.%" PRIu32 "=", s->client,
-             atomic_fetch_add(&s->asked, 1) + 1);
+    snprintf(t.name, sizeof t.name, "%s.%" PRIu32 "=", s->client, ++s->asked);
     for (;;) {
-        st = change_once(s, c, &t, deadline_ns, &done, err);
+        tenrec_status st = change_once(s, c, &t, deadline_ns, &done, err);
         if (st != TENREC_OK || done)
             return st;
         if (!change_pause(&gap, deadline_ns))
             return tenrec_fail(err, TENREC_ETIMEDOUT, "others change the key all the time");
     }
+}
+
+tenrec_status change_run(struct kubernetes_store *s, struct change *c, uint64_t deadline_ns,
+                         tenrec_error *err)
+{
+    tenrec_status st;
+
+    if (!change_take(s, asker_answer_ns(deadline_ns)))
+        return tenrec_fail(err, TENREC_ETIMEDOUT,
+                           "other changes of this process keep the server busy");
+    st = change_repeat(s, c, deadline_ns, err);
+    change_give(s);
+    return st;
 }
 
 /* Of the ConfigMap as the list has it. A removal without an answer counts as ours: the key was

@@ -19,7 +19,6 @@
 #include "store/keeper.h"
 #include "store/url.h"
 
-#include <stdatomic.h>
 #include <tenrec/plugin.h>
 #include <tenrec/store_plugin.h>
 
@@ -45,12 +44,16 @@ struct kubernetes_store {
     char base[400];       /* https://10.96.0.1:443/api/v1/namespaces/jobs */
     char token_file[256]; /* "": none */
     char ca_file[256];
-    char id[17];            /* of the store; "" until it is open */
-    char uid[64];           /* of the owner */
-    char client[17];        /* random */
-    uint64_t lease_ms;      /* in force; 0: none */
-    _Atomic uint32_t asked; /* number of this client's last change */
+    char id[17];       /* of the store; "" until it is open */
+    char uid[64];      /* of the owner */
+    char client[17];   /* random */
+    uint64_t lease_ms; /* in force; 0: none */
+    uint32_t asked;    /* number of this client's last change */
     struct keeper keeper;
+
+    pthread_mutex_t lock; /* guards `busy` */
+    pthread_cond_t free;  /* `busy` became false */
+    bool busy;            /* a thread makes a change, and uses `asked` */
 };
 
 extern const struct tenrec_store_ops kubernetes_ops;

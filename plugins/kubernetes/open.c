@@ -113,6 +113,8 @@ static tenrec_status open_fill(struct kubernetes_store *s, tenrec_error *err)
 void kubernetes_free(struct kubernetes_store *s)
 {
     http_pool_finish(&s->pool);
+    pthread_cond_destroy(&s->free);
+    pthread_mutex_destroy(&s->lock);
     free(s);
 }
 
@@ -131,6 +133,8 @@ tenrec_status kubernetes_open(const struct tenrec_store_init *in, struct tenrec_
         .server = "a Kubernetes API", .ca_file = "", .cert_file = "", .key_file = ""
     };
     http_pool_init(&s->pool);
+    pthread_mutex_init(&s->lock, NULL);
+    clock_cond_init(&s->free);
     st = open_read(in->url, &s->url, err);
     if (st == TENREC_OK) {
         st = open_fill(s, err);

@@ -55,11 +55,11 @@ tenrec_status asker_run(struct asker *a, asker_once_fn *once, void *arg, bool *l
         const uint32_t endpoint = atomic_load(&a->endpoint);
         sent = false;
         end = once(arg, endpoint, deadline_ns, &sent, &why);
+        unknown |= sent;
         if (end == HTTP_OK) {
             atomic_store(&a->is_out, false);
             break;
         }
-        unknown |= sent;
         if (end == HTTP_AGAIN || end == HTTP_LATE)
             asker_move(a, endpoint);
         if (end != HTTP_AGAIN)

@@ -22,7 +22,8 @@ struct asker {
     _Atomic bool is_out;       /* the log has a line about the outage */
 };
 
-/* Asks one endpoint once. *ret_sent: the server may have received the request. */
+/* Asks one endpoint once. *ret_sent: the server may have executed the request, besides what its
+ * answer says. */
 typedef enum http_end asker_once_fn(void *arg, uint32_t endpoint, uint64_t deadline_ns,
                                     bool *ret_sent, tenrec_error *err);
 

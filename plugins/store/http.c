@@ -18,6 +18,7 @@ struct http {
     const struct http_request *request; /* under way */
     char *data;                         /* of the answer, or of its last line */
     size_t len, room;
+    bool used;  /* it may have a connection */
     bool ended; /* by request->fn */
     bool full;  /* memory is exhausted, or the answer too long */
     char why[CURL_ERROR_SIZE];
@@ -33,6 +34,26 @@ static curl_socket_t http_socket(void *arg, curlsocktype purpose, struct curl_so
 {
     (void)arg, (void)purpose;
     return socket(at->family, at->socktype | SOCK_CLOEXEC, at->protocol);
+}
+
+static long http_status(const struct http *h)
+{
+    long status = 0;
+
+    curl_easy_getinfo(h->curl, CURLINFO_RESPONSE_CODE, &status);
+    return status;
+}
+
+/* libcurl sends a request again, silently, when a connection that it had used before ends without
+ * an answer. */
+static bool http_may_have_repeated(struct http *h)
+{
+    long connects = 1;
+    const bool used = h->used;
+
+    h->used = true;
+    curl_easy_getinfo(h->curl, CURLINFO_NUM_CONNECTS, &connects);
+    return used && connects > 0;
 }
 
 /* Gives the complete lines to the request's function. */
@@ -71,7 +92,7 @@ static size_t http_answered(char *data, size_t one, size_t n, void *arg)
     }
     memcpy(h->data + h->len, data, n);
     h->len += n;
-    if (h->request->fn)
+    if (h->request->fn && http_status(h) == 200)
         http_lines(h);
     return h->ended ? 0 : n;
 }
@@ -273,6 +294,7 @@ static enum http_end http_perform(struct http_pool *s, struct http *h, uint64_t 
         r = CURLE_OK;
     if (r == CURLE_OK) {
         http_note_address(s, h);
+        *ret_sent = http_may_have_repeated(h);
         return HTTP_OK;
     }
     if (r == CURLE_OPERATION_TIMEDOUT && clock_passed(deadline_ns)) {
@@ -305,8 +327,9 @@ enum http_end http_ask(struct http_pool *s, const struct http_request *r, uint64
     else
         tenrec_fail(err, TENREC_ENOMEM, "no memory for a request");
     if (end == HTTP_OK) {
-        curl_easy_getinfo(h->curl, CURLINFO_RESPONSE_CODE, ret);
-        *ret_body = r->fn ? NULL : json_loadb(h->data ? h->data : "", h->len, 0, NULL);
+        *ret = http_status(h);
+        *ret_body =
+            r->fn && *ret == 200 ? NULL : json_loadb(h->data ? h->data : "", h->len, 0, NULL);
     }
     curl_easy_setopt(h->curl, CURLOPT_HTTPHEADER, NULL);
     curl_slist_free_all(headers);

@@ -20,7 +20,8 @@ enum http_end {
     HTTP_NEVER, /* a retry cannot help */
 };
 
-/* Receives a line of an answer that goes on; borrows it. False ends the request, with HTTP_OK. */
+/* Receives a line of an answer with status 200 that goes on; borrows it. False ends the request,
+ * with HTTP_OK. */
 typedef bool http_line_fn(void *arg, const json_t *line);
 
 /* Borrows all. */
@@ -50,8 +51,8 @@ void http_pool_init(struct http_pool *s);
 void http_pool_finish(struct http_pool *s); /* no request is under way */
 
 /* ret       the status of HTTP: an answer that is an error is HTTP_OK here
- * ret_body  the answer, NULL if it is no JSON; NULL with `fn`; owned by the caller
- * ret_sent  the server may have received the request */
+ * ret_body  the answer, NULL if it is no JSON; NULL where `fn` had it; owned by the caller
+ * ret_sent  the server may have received the request once more than it answered */
 enum http_end http_ask(struct http_pool *s, const struct http_request *r, uint64_t deadline_ns,
                        long *ret, json_t **ret_body, bool *ret_sent, tenrec_error *err);
 

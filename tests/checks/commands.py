@@ -65,11 +65,13 @@ CANNOT = {
     "tenrec top --sort": "runs until a signal; the test system_top ends it",
     "srun": "needs Slurm",
     "kubectl": "needs a cluster",
+    "script/ci/kubernetes-test": "needs a cluster; examples_deploy runs it against a stub",
     "bpftrace": "needs root, and a process; check_probes holds the script against the probes",
 }
 
 # Beginning of a command: a plugin, or another file of the build, that a build may be without; the command does not run then.
 NEEDS = {"tenrec check config/redis.yaml": "redis.so",
+         "tenrec check config/kubernetes.yaml": "kubernetes.so",
          "tenrec check config/etcd.yaml": "etcd.so",
          "build/release/tools/tenrec run -n 3 -- python3": "../bindings/python/tenrec_rpc/_core.abi3.so"}
 

@@ -5,7 +5,7 @@ import re
 
 import report
 
-TREES = ("bindings/python", *report.LIBRARY, "testkit", "plugins/tensorpipe", "plugins/faulty", "plugins/trace", "plugins/meter", "plugins/limit", "plugins/redis", "plugins/etcd", "plugins/store", "plugins/echo", "tools")
+TREES = ("bindings/python", *report.LIBRARY, "testkit", "plugins/tensorpipe", "plugins/faulty", "plugins/trace", "plugins/meter", "plugins/limit", "plugins/redis", "plugins/etcd", "plugins/kubernetes", "plugins/store", "plugins/echo", "tools")
 STATIC = re.compile(r"^static (?!inline)[^;=(]*?\b([a-z0-9]+)\([^;]*$", re.MULTILINE)
 TAG = re.compile(r"^(struct|union|enum) (\w+)\s*\{", re.MULTILINE)
 

@@ -16,6 +16,9 @@ import tempfile
 import yaml
 
 import cases
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../kubernetes"))
+from api import Api  # pylint: disable=wrong-import-position
 from ports import free_port
 
 TENREC, HELLO, ELASTIC = map(os.path.abspath, sys.argv[1:])
@@ -177,8 +180,65 @@ def test_deploy_kubernetes_variables_start_one_group():
     cases.equal(outputs, ["worker0 says 42\n"] * job["spec"]["completions"], "outputs")
 
 
+def need_kubernetes_store():
+    if not any(os.path.exists(os.path.join(folder, "kubernetes.so")) for folder in os.environ["TENREC_PLUGIN_PATH"].split(":")):
+        raise cases.Skipped("the store kubernetes is not built")
+
+
+def test_deploy_kubernetes_store_variables_start_one_group():
+    need_kubernetes_store()
+    account, role, binding, job = documents("kubernetes-store.yaml")
+    pod = job["spec"]["template"]["spec"]
+    cases.equal((role["kind"], binding["roleRef"]["name"], binding["subjects"][0]["name"], pod["serviceAccountName"]),
+                ("Role", role["metadata"]["name"], account["metadata"]["name"], account["metadata"]["name"]), "names")
+    rights = {resource: set(rule["verbs"]) for rule in role["rules"] for resource in rule["resources"]}
+    container = only(pod["containers"])
+    with Api() as api, tempfile.TemporaryDirectory(prefix="tenrec-deploy-") as folder:
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job["metadata"]["name"], "uid": "4-5-6"}
+        changed = {"TENREC_SECRET_FILE": secret(folder)}
+        env = {e["name"]: changed.get(e["name"], e.get("value")) for e in container["env"]}
+        for index in range(job["spec"]["completions"]):
+            api.pods[f"pod-{index}"] = {"metadata": {"name": f"pod-{index}", "ownerReferences": [owner]}}
+        outputs = all_end_well([cases.start(*here(container["command"], "", ""), env=cases.environment(
+            **{**env, "RANK": str(index), "HOSTNAME": f"pod-{index}", "KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(api.port),
+               "TENREC_STORES__KUBERNETES__TLS": "false"})) for index in range(job["spec"]["completions"])])
+        cases.equal(api.objects["default", "tenrec-" + job["metadata"]["name"]]["metadata"]["ownerReferences"], [owner])
+        cases.true(all(used <= rights[resource] for resource, used in api.rights.items()), f"{api.rights} were needed, the role has {rights}")
+    cases.equal(outputs, ["worker0 says 42\n"] * job["spec"]["completions"], "outputs")
+
+
+KUBECTL = """#!/bin/bash
+case "$*" in
+proxy*) echo "Starting to serve on 127.0.0.1:$PORT"; exec sleep 100 ;;
+"create token"*) echo token ;;
+*certificate-authority-data*) base64 "$CA" ;;
+*cluster.server*) echo "https://127.0.0.1:$TLS_PORT" ;;
+esac
+"""
+
+
+def test_deploy_kubernetes_test_runs_against_a_stub():
+    need_kubernetes_store()
+    if not shutil.which("openssl"):
+        raise cases.Skipped("openssl is not installed")
+    from store_certificates import CA, path  # pylint: disable=import-outside-toplevel
+    with Api() as api, Api(certificate=(path("server.pem"), path("server.key"))) as tls, tempfile.TemporaryDirectory(prefix="tenrec-deploy-") as folder:
+        tls.tokens = {"token"}
+        kubectl = os.path.join(folder, "kubectl")
+        with open(kubectl, "w", encoding="ascii") as f:
+            f.write(KUBECTL)
+        os.chmod(kubectl, 0o755)
+        build = os.path.dirname(os.path.dirname(TENREC))
+        got = cases.run(os.path.join(ROOT, "script/ci/kubernetes-test"), build, "processes_see_what_others_have_done",
+                        env=cases.environment(KUBECTL=kubectl, PORT=str(api.port), TLS_PORT=str(tls.port), CA=CA))
+    cases.equal(got.returncode, 0, got.stdout + got.stderr)
+    cases.contains(got.stdout, "kubernetes-test: all passed")
+    cases.true(len(tls.asked) > 10, "the group asked nothing")
+
+
 def test_deploy_scripts_pass_shellcheck():
-    done = cases.run("shellcheck", *(os.path.join(DEPLOY, name) for name in ("slurm.sh", "mpi.sh")))
+    done = cases.run("shellcheck", *(os.path.join(DEPLOY, name) for name in ("slurm.sh", "mpi.sh")),
+                     os.path.join(ROOT, "script/ci/kubernetes-test"))
     cases.equal((done.returncode, done.stdout), (0, ""))
 
 

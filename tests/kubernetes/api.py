@@ -77,7 +77,7 @@ class Handler(BaseHTTPRequestHandler):
             if fault and fault[0] == "answer":
                 self.answer(fault[1], fault[2])
                 return
-            api.authorize(self.headers.get("Authorization"), self.command, query)
+            api.authorize(self.headers.get("Authorization"), self.command, query, url.path)
             if fault and fault[0] == "drop before":
                 self.close_connection = True
                 return
@@ -86,6 +86,8 @@ class Handler(BaseHTTPRequestHandler):
                 return
             code, got = api.do(self.command, url.path, query, body, self.headers.get("Content-Type"))
             if fault and fault[0] == "drop after":
+                for then in fault[1:]:
+                    then()
                 self.close_connection = True
                 return
             self.answer(code, got)
@@ -157,7 +159,7 @@ class Api:
         self.running.set()
         self.objects, self.version, self.events, self.compacted = {}, 100, [], 0
         self.faults, self.noise, self.asked = [], [], []
-        self.tokens, self.forbidden = None, set()
+        self.tokens, self.forbidden, self.rights = None, set(), {}
         self.watching, self.watched, self.broken = 0, 0, 0
         self.links, self.closed, self.context = set(), False, None
         self.pods = {}
@@ -222,7 +224,8 @@ class Api:
     # ---- faults ----
 
     def fail(self, verb, *fault):
-        """The next request with that verb: ("answer", code, body), ("drop before",), ("drop after",)."""
+        """The next request with that verb: ("answer", code, body), ("drop before",), ("drop after",),
+        with a function that is called then, or without."""
         self.faults.append((verb, fault))
 
     def fault(self, verb, query):
@@ -234,10 +237,14 @@ class Api:
                     return fault
         return None
 
-    def authorize(self, header, verb, query):
+    def authorize(self, header, verb, query, url):
         if self.tokens is not None and header not in [f"Bearer {t}" for t in self.tokens]:
             raise Refused(401, "Unauthorized", "Unauthorized")
-        if ("WATCH" if "watch" in query else verb) in self.forbidden:
+        verb = "WATCH" if "watch" in query else verb
+        words = {"WATCH": "watch", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete",
+                 "GET": "list" if "labelSelector" in query else "get"}
+        self.rights.setdefault("pods" if "/pods/" in url else "configmaps", set()).add(words[verb])
+        if verb in self.forbidden:
             raise Refused(403, "Forbidden", f'configmaps is forbidden: User "system:serviceaccount:jobs:default" cannot {verb.lower()}')
 
     def compact(self):
@@ -259,10 +266,12 @@ class Api:
     def collect(self):
         """Garbage: what lost its owner."""
         uids = {o["metadata"]["uid"] for o in self.objects.values()} | {p["metadata"]["ownerReferences"][0]["uid"] for p in self.pods.values()}
-        for key, item in list(self.objects.items()):
-            owners = item["metadata"].get("ownerReferences", [])
-            if owners and not any(o["uid"] in uids for o in owners):
-                self.event("DELETED", self.objects.pop(key))
+        lost = [key for key, item in self.objects.items() if item["metadata"].get("ownerReferences")
+                and not any(o["uid"] in uids for o in item["metadata"]["ownerReferences"])]
+        for key in lost:
+            self.event("DELETED", self.objects.pop(key))
+        if lost:
+            self.collect()  # what these owned
 
     @staticmethod
     def check(item, name_space):

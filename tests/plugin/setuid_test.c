@@ -157,6 +157,8 @@ WITH_PLUGIN(otlp, plugin_otlp_is_refused_before_it_is_loaded_when_program_is_set
             is_refused(PLUGINS "/otlp.so"))
 WITH_PLUGIN(etcd, plugin_etcd_is_refused_before_it_is_loaded_when_program_is_setuid,
             is_refused(PLUGINS "/etcd.so"))
+WITH_PLUGIN(kubernetes, plugin_kubernetes_is_refused_before_it_is_loaded_when_program_is_setuid,
+            is_refused(PLUGINS "/kubernetes.so"))
 WITH_PLUGIN(prometheus, plugin_prometheus_is_refused_before_it_is_loaded_when_program_is_setuid,
             is_refused(PLUGINS "/prometheus.so"))
 /* Plugins of others begin as echo, and may link anything. */

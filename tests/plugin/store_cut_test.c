@@ -5,6 +5,7 @@
 #include "group/store/store.h"
 #include "short_table.h"
 
+#include <tenrec/config.h>
 #include <tenrec/log.h>
 
 static const char *scheme, *url;
@@ -67,12 +68,15 @@ static void run_on(const struct stores_choice *choice, uint32_t size)
 TEST(store_works_on_each_host_of_the_past)
 {
     struct stores_choice choice;
+    struct tenrec_config *config; /* with the options of the environment */
     struct stores *stores;
     tenrec_error err;
 
     assert_int_equal(ends[sizeof ends / sizeof ends[0] - 1],
                      sizeof whole); /* a new one comes here */
-    assert_status(stores_load(NULL, scheme, &stores, &err), &err);
+    assert_status(tenrec_config_load(NULL, &config, &err), &err);
+    assert_status(stores_load(config, scheme, &stores, &err), &err);
+    tenrec_config_drop(config);
     assert_status(stores_find(stores, scheme, &choice, &err), &err);
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
         run_on(&choice, ends[i]);
@@ -84,8 +88,9 @@ int main(int argc, char **argv)
     if (argc != 2)
         return 2;
     scheme = argv[1];
-    url = strcmp(scheme, "redis") == 0  ? getenv("TENREC_TEST_REDIS")
-          : strcmp(scheme, "etcd") == 0 ? getenv("TENREC_TEST_ETCD")
-                                        : "drawer://cut";
+    url = strcmp(scheme, "redis") == 0        ? getenv("TENREC_TEST_REDIS")
+          : strcmp(scheme, "etcd") == 0       ? getenv("TENREC_TEST_ETCD")
+          : strcmp(scheme, "kubernetes") == 0 ? getenv("TENREC_TEST_KUBERNETES")
+                                              : "drawer://cut";
     return url ? testing_run(NULL, NULL) : 2;
 }

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every allocation of the plugin redis fails once, or of etcd: no crash, no leak, ENOMEM, and the
- * next try works. Runs under with_server.py. */
+/* Every allocation of the plugin redis fails once, or of etcd or kubernetes: no crash, no leak,
+ * ENOMEM, and the next try works. Runs under with_server.py. */
 #ifdef ETCD
 #include "etcd.h"
 #define STORE(name) etcd_##name
 #define URL "TENREC_TEST_ETCD"
+#elif defined(KUBERNETES)
+#include "kubernetes.h"
+#define URL "TENREC_TEST_KUBERNETES"
+#define kubernetes_store_open kubernetes_open
+#define STORE(name) kubernetes_##name
 #else
 #include "store.h"
 #define STORE(name) redis_##name
@@ -94,8 +99,16 @@ static tenrec_status use(struct tenrec_plugin_store *s, tenrec_error *err)
 static tenrec_status live(tenrec_error *err)
 {
     /* The keeper of a lease would allocate whenever it likes. */
-    const struct STORE(options)
-        o = { .login = { "", "", "", "", "", "" }, .lease_ms = TENREC_FOREVER };
+    const struct STORE(options) o = {
+#ifdef KUBERNETES
+        .name_space = "",
+        .token_file = "",
+        .ca_file = "",
+#else
+        .login = { "", "", "", "", "", "" },
+#endif
+        .lease_ms = TENREC_FOREVER
+    };
     const struct tenrec_store_init in = {
         .size = sizeof in, .url = getenv(URL), .options = &o, .deadline_ns = soon()
     };

@@ -149,7 +149,7 @@ def check_accepts_every_config_that_is_shipped():
     folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../config")
     files = sorted(name for name in os.listdir(folder) if name.endswith(".yaml"))
     true("default.yaml" in files, f"no default.yaml among {files}")
-    for plugin in "etcd", "redis", "ucx":
+    for plugin in "etcd", "kubernetes", "redis", "ucx":
         if not any(os.path.exists(os.path.join(d, plugin + ".so"))
                    for d in os.environ["TENREC_PLUGIN_PATH"].split(":")):
             files.remove(plugin + ".yaml")  # built without its library
