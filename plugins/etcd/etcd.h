@@ -18,7 +18,6 @@
 #include "store/login.h"
 #include "store/url.h"
 
-#include <jansson.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* list.c - one consistent look at keys of the store, and at its owner. */
+/* list.c - one consistent read of keys of the store, and of its owner. */
 #include "kubernetes.h"
 
 #include <stdlib.h>

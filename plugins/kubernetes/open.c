@@ -24,7 +24,7 @@ static bool open_is_name(const char *text)
            text[0] != '.' && text[len - 1] != '-' && text[len - 1] != '.';
 }
 
-/* The URL without a host is that of the API server as a pod is told. */
+/* The URL without a host is that of the API server in the variables of a pod. */
 static tenrec_status open_read(const char *url, struct store_url *ret, tenrec_error *err)
 {
     const char *rest = strstr(url, "://"), *host = secure_getenv("KUBERNETES_SERVICE_HOST"),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """api.py - a stub of the API server of a cluster, as far as a store uses it: ConfigMaps with
 resourceVersions, label selectors, watches, conditions and garbage collection, and a pod. It checks
-what a real one checks, and fails as it is told."""
+what a real one checks, and fails on order."""
 import base64
 import json
 import os
