@@ -121,7 +121,7 @@ static inline uint32_t ring_writer_to_wake(struct ring_reader *r)
  * not read first, and the lines prefetched for the next part stay cached. memcpy cannot detect this
  * case because it is given one part at a time. */
 
-/* From this length of the whole on it pays (docs/performance.md). */
+/* From this length of the whole on it pays (docs/internals/performance.md). */
 #define COPY_PAST_CACHES_MIN ((size_t)16 << 20)
 
 void copy_past_caches(void *restrict to, const void *restrict from, size_t len);
