@@ -3,8 +3,8 @@
  *
  * The owner lends blocks (shared_memory.h): the peer gets a region's descriptor with the
  * first loan from it, and those of the release page (release_page.h) with the first loan
- * of all. The holder maps the received memory. docs/internals/shared-memory.md has the protocol. Any
- * thread. */
+ * of all. The holder maps the received memory. docs/internals/shared-memory.md has the protocol.
+ * Any thread. */
 #ifndef TENREC_TENSOR_SHARING_H
 #define TENREC_TENSOR_SHARING_H
 
