@@ -28,7 +28,7 @@ FOREIGN = {"cuda.h", "first.c", "dlfcn.h", "rpc_test.py", "faulty_agent_rpc_test
 
 def pages():
     return ["README.md"] * os.path.exists(os.path.join(report.ROOT, "README.md")) + \
-        ["CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "tests/HARDENING.md"] + report.files("docs", ends=(".md",))
+        ["AGENTS.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "tests/HARDENING.md"] + report.files("docs", ends=(".md",))
 
 
 def blocks(language=None):

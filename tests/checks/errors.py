@@ -14,7 +14,7 @@ REACHES = {"": "", "call": "this call", "peer": "this peer", "agent": "this work
 def table():
     rows = re.findall(r'X\((\w+),\s*(-?\d+),\s*"(\w*)",\s*"([^"]*)"\)',
                       report.text("include/tenrec/error.h"))
-    head = "| status | value | damage reaches | meaning |\n|---|---:|---|---|\n"
+    head = "| status | value | scope | meaning |\n|---|---:|---|---|\n"
     return head + "".join(f"| `TENREC_{name}` | {value} | {REACHES[reaches]} | {text} |\n"
                           for name, value, reaches, text in rows)
 
