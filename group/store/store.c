@@ -10,6 +10,7 @@
 
 #define MAX_MISSING_NAMED 4 /* keys that an error names */
 #define READ_MS 200         /* of one attempt to read a key that is present */
+#define TOGETHER_MS 1000    /* of one attempt to read many */
 
 uint64_t store_answer_ns(uint64_t deadline_ns)
 {
@@ -307,6 +308,46 @@ tenrec_status store_read(struct tenrec_store *s, const char *key, uint64_t deadl
             (st != TENREC_ETIMEDOUT && st != TENREC_EPEER_LOST))
             return st;
     }
+}
+
+tenrec_status store_read_all(struct tenrec_store *s, const char *const *keys, size_t n,
+                             uint64_t deadline_ns, struct store_value *ret, tenrec_error *err)
+{
+    const uint64_t soon_ns = clock_deadline_ms(TOGETHER_MS);
+    bool *missing = memory_new(n ? n : 1, sizeof *missing);
+    const char **key = memory_new(n ? n : 1, sizeof *key);
+    tenrec_status st = missing && key
+                           ? store_check_all(s, keys, n, deadline_ns, missing, err)
+                           : tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu keys", n);
+    size_t there = 0;
+
+    memset(ret, 0, n * sizeof *ret);
+    for (size_t i = 0; i < n && st == TENREC_OK; i++)
+        if (!missing[i])
+            key[there++] = keys[i];
+    if (st != TENREC_OK || there == 0)
+        goto out;
+    if (there > 1 && soon_ns < deadline_ns &&
+        store_get_all(s, key, there, soon_ns, ret, NULL, NULL) == TENREC_OK) {
+        for (size_t i = n, at = there; i-- > 0;) {
+            const struct store_value v =
+                missing[i] ? (struct store_value){ .data = NULL } : ret[--at];
+            ret[i] = v;
+        }
+        goto out;
+    }
+    /* Some may be removed meanwhile. */
+    for (size_t i = 0; i < n && st == TENREC_OK; i++)
+        if (!missing[i])
+            st = store_read(s, keys[i], deadline_ns, &ret[i], err);
+    if (st != TENREC_OK) {
+        store_values_free(ret, n);
+        memset(ret, 0, n * sizeof *ret);
+    }
+out:
+    free(missing);
+    free(key);
+    return st;
 }
 
 tenrec_status store_remove_all(struct tenrec_store *s, const char *const *keys, size_t n,
