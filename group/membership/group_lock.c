@@ -74,7 +74,7 @@ tenrec_status group_lock_acquire(struct group_lock *l, const char *holder, uint6
     for (;;) {
         st = lease_acquire(&l->lease, holder, deadline_ns, err);
         l->others = st != TENREC_OK && lease_is_others(&l->lease);
-        if (st != TENREC_OK)
+        if (st != TENREC_OK || !l->lease.held)
             return st;
         st = group_lock_try_token(l, deadline_ns, &ours, err);
         if (st == TENREC_OK && ours)

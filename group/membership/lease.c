@@ -104,19 +104,49 @@ static tenrec_status lease_try(struct lease *l, uint64_t deadline_ns, bool *ret_
 
 /* ---- tickets ------------------------------------------------------------------- */
 
-static void turn_key(const struct lease *l, int64_t ticket, char ret[LEASE_KEY])
+void lease_word_key(const struct lease *l, int64_t ticket, enum lease_word word,
+                    char ret[LEASE_KEY])
 {
-    snprintf(ret, LEASE_KEY, "%.40s/%" PRId64, l->key, ticket);
+    static const char *const suffix[LEASE_WORDS] = {
+        [LEASE_TURN] = "", [LEASE_AGAIN] = "/in", [LEASE_WANTS] = "/wants"
+    };
+
+    snprintf(ret, LEASE_KEY, "%.30s/%" PRId64 "%s", l->key, ticket, suffix[word]);
 }
 
+/* A holder may see the ticket before its request. */
 static tenrec_status lease_draw_ticket(struct lease *l, uint64_t deadline_ns, tenrec_error *err)
 {
     char key[LEASE_KEY];
+    tenrec_status st;
 
     if (l->ticket)
         return TENREC_OK;
+    l->waits = LEASE_TURN;
     snprintf(key, sizeof key, "%.40s/tickets", l->key);
-    return store_add(l->store, key, 1, deadline_ns, &l->ticket, err);
+    st = store_add(l->store, key, 1, deadline_ns, &l->ticket, err);
+    if (st == TENREC_OK && (l->ticket < 1 || l->ticket > INT64_MAX / 2)) {
+        st = tenrec_fail(err, TENREC_EPROTOCOL,
+                         "the number of tickets under %s is malformed: %" PRId64, key, l->ticket);
+        l->ticket = 0;
+    }
+    if (st != TENREC_OK || !l->wants.data)
+        return st;
+    lease_word_key(l, l->ticket, LEASE_WANTS, key);
+    return store_set(l->store, key, l->wants.data, l->wants.len, deadline_ns, err);
+}
+
+/* Reads whether the holder calls us or has done what we want. */
+static tenrec_status lease_read_answer(struct lease *l, const char *key, uint64_t deadline_ns,
+                                       tenrec_error *err)
+{
+    struct store_value v;
+    tenrec_status st = store_read(l->store, key, deadline_ns, &v, err);
+
+    if (st == TENREC_OK && v.data && strcmp(v.data, LEASE_CALL) != 0)
+        snprintf(l->answer, sizeof l->answer, "%s", (const char *)v.data);
+    free(v.data);
+    return st;
 }
 
 /* Waits for our turn. *ret_turn is false at the end of the round; another worker may have died in
@@ -130,26 +160,44 @@ static tenrec_status lease_wait_turn(struct lease *l, uint64_t *round_ms, uint64
     bool missing = false;
     tenrec_status st;
 
-    turn_key(l, l->ticket, key);
+    lease_word_key(l, l->ticket, l->waits, key);
     st = store_wait_round(l->store, keys, 1, end_ns < deadline_ns ? end_ns : deadline_ns,
                           deadline_ns, &missing, err);
     *round_ms = *round_ms * 2 < LONGEST_ROUND_MS ? *round_ms * 2 : LONGEST_ROUND_MS;
     *ret_turn = st == TENREC_OK;
+    if (st == TENREC_OK && (l->wants.data || l->waits == LEASE_AGAIN))
+        st = lease_read_answer(l, key, deadline_ns, err);
     return st == TENREC_ETIMEDOUT ? TENREC_OK : st;
+}
+
+void lease_drop_ticket(struct lease *l, uint64_t deadline_ns)
+{
+    char key[LEASE_WORDS][LEASE_KEY];
+    const char *keys[LEASE_WORDS];
+
+    if (!l->ticket)
+        return;
+    for (int i = 0; i < LEASE_WORDS; i++) {
+        lease_word_key(l, l->ticket, (enum lease_word)i, key[i]);
+        keys[i] = key[i];
+    }
+    l->ticket = 0;
+    l->waits = LEASE_TURN;
+    store_remove_all(l->store, keys, LEASE_WORDS, deadline_ns, NULL, NULL);
 }
 
 /* The lease is free: calls the next ticket, and ours is used up. */
 static void lease_call_next(struct lease *l, uint64_t deadline_ns)
 {
-    char ours[LEASE_KEY], next[LEASE_KEY];
+    char next[LEASE_KEY];
 
     if (!l->ticket)
         return;
-    turn_key(l, l->ticket, ours);
-    turn_key(l, l->ticket + 1, next);
+    lease_word_key(l, l->next ? l->next : l->ticket + 1, LEASE_TURN, next);
+    l->next = 0;
+    if (store_set(l->store, next, LEASE_CALL, 1, deadline_ns, NULL) == TENREC_OK)
+        lease_drop_ticket(l, deadline_ns);
     l->ticket = 0;
-    if (store_set(l->store, next, "1", 1, deadline_ns, NULL) == TENREC_OK)
-        store_remove(l->store, ours, deadline_ns, NULL);
 }
 
 static tenrec_status fail_held(const struct lease *l, tenrec_error *err)
@@ -169,14 +217,15 @@ tenrec_status lease_acquire(struct lease *l, const char *holder, uint64_t deadli
 
     if (st != TENREC_OK)
         return st;
-    turn = l->ticket == 1;
+    *l->answer = '\0';
+    turn = l->ticket == 1 && l->waits == LEASE_TURN;
     /* A token that an unanswered acquire or release may have left there is still ours. */
     if (!l->doubtful)
         write_token(l, holder);
     for (;;) {
         if (!turn) {
             st = lease_wait_turn(l, &round_ms, deadline_ns, &turn, err);
-            if (st != TENREC_OK)
+            if (st != TENREC_OK || *l->answer)
                 return st;
         }
         st = lease_try(l, deadline_ns, &fresh, err);

@@ -3,8 +3,9 @@
 #ifndef TENREC_MEMBERSHIP_LEASE_H
 #define TENREC_MEMBERSHIP_LEASE_H
 
+#include "group/store/store.h"
+
 #include <stdbool.h>
-#include <tenrec/store.h>
 
 /* A lock in a store that outlives no holder: the holder states a lease, and a waiter that
  * has seen the same holder for that long, by its own clock, takes the lock over. Clocks of hosts
@@ -13,27 +14,48 @@
  *
  * Waiters draw tickets, and a holder that releases the lock writes the key of the next ticket, for
  * which its owner waits. That only saves polls: a waiter also polls, seldom, since the worker
- * before it may have died or given up, or draws no tickets. */
+ * before it may have died or given up, or draws no tickets.
+ *
+ * A waiter may ask the holder to do its work (requests.h): the request stands beside its ticket,
+ * and a holder that has done it writes the answer under the key of the ticket. */
 
 #define LEASE_TOKEN 224 /* bytes, with a NUL */
 #define LEASE_KEY 64
+#define LEASE_ANSWER 64
+#define LEASE_CALL "1" /* no answer: the owner of the ticket may acquire the lease */
+
+/* Keys of a ticket. */
+enum lease_word {
+    LEASE_TURN,  /* <key>/<ticket>: a call, or the answer */
+    LEASE_AGAIN, /* <key>/<ticket>/in: the same, of a waiter that has an answer already */
+    LEASE_WANTS, /* <key>/<ticket>/wants: the request */
+    LEASE_WORDS
+};
 
 struct lease {
     struct tenrec_store *store; /* borrowed */
     const char *key;
     uint64_t lease_ms; /* how long other workers wait after our death */
     bool held;
-    uint64_t acquired_ns;   /* time of the request, while the lease is held */
-    bool doubtful;          /* an answer was lost: `mine` may be under the key */
-    int64_t ticket;         /* drawn, and not used up by a release; 0: none */
-    char mine[LEASE_TOKEN]; /* value of the key while the lease is ours */
+    uint64_t acquired_ns;      /* time of the request, while the lease is held */
+    bool doubtful;             /* an answer was lost: `mine` may be under the key */
+    int64_t ticket;            /* drawn, and not used up by a release; 0: none */
+    int64_t next;              /* the ticket to call at the release; 0: the one behind ours */
+    enum lease_word waits;     /* the key that is waited for */
+    struct store_value wants;  /* borrowed: the request of the next acquire; without data: none */
+    char answer[LEASE_ANSWER]; /* of the holder to the last acquire; "": none */
+    char mine[LEASE_TOKEN];    /* value of the key while the lease is ours */
     /* The token of another holder as it was seen last, and since when. Kept between attempts:
      * attempts shorter than a lease detect its expiry, too. */
     char seen[LEASE_TOKEN];
     uint64_t since_ns;
 };
 
-/* Acquires the lease. `holder` is for messages: 1 to 127 characters without blanks.
+void lease_word_key(const struct lease *l, int64_t ticket, enum lease_word word,
+                    char ret[LEASE_KEY]);
+
+/* Acquires the lease. `holder` is for messages: 1 to 127 characters without blanks. With a request
+ * it may be answered instead: then the lease is not held.
  *
  * errors: ETIMEDOUT (names the holder), and the store's */
 tenrec_status lease_acquire(struct lease *l, const char *holder, uint64_t deadline_ns,
@@ -42,6 +64,9 @@ tenrec_status lease_acquire(struct lease *l, const char *holder, uint64_t deadli
 /* Returns true if the last attempt failed because another worker holds the lease. Then the store
  * answers. */
 bool lease_is_others(const struct lease *l);
+
+/* Gives up our ticket, with its request. */
+void lease_drop_ticket(struct lease *l, uint64_t deadline_ns);
 
 /* Returns true if the lease is still ours. The store is asked only when a waiter may have taken it
  * over. */
@@ -74,7 +99,7 @@ struct group_lock {
     uint64_t since_ns;
 };
 
-/* Acquires the lock; `holder` as in lease_acquire.
+/* Acquires the lock; `holder`, and an answer instead, as in lease_acquire.
  *
  * errors: ETIMEDOUT (names the holder), and the store's */
 tenrec_status group_lock_acquire(struct group_lock *l, const char *holder, uint64_t deadline_ns,
