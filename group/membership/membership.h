@@ -9,6 +9,7 @@
 
 #include "group/membership/lease.h"
 #include "group/membership/member_record.h"
+#include "group/membership/requests.h"
 #include "group/store/store.h"
 
 #include <stdbool.h>
@@ -110,7 +111,7 @@ tenrec_status membership_view_unpack(const struct store_value *value, struct mem
 /* The list in the store. */
 
 /* Keys below tenrec/<group>[/<run>]:
- *   lock            lease.h
+ *   lock            lease.h, requests.h
  *   incarnations    number of lives so far
  *   view            struct membership_view
  *   member/<n>      the record of the member in life n
@@ -120,6 +121,7 @@ struct membership_list {
     struct tenrec_store *store; /* owns */
     struct tenrec_store *torch; /* owns */
     struct group_lock lock;
+    struct requests requests; /* that the holder of the lock has found: ours, while we hold it */
     char group[128], run[128];
     tenrec_peer id; /* ours; -1: none yet */
     int64_t incarnation;
@@ -134,8 +136,8 @@ tenrec_status membership_list_open(struct tenrec_store *s, const char *group, co
                                    uint64_t lease_ms, struct membership_list *ret,
                                    tenrec_error *err);
 
-/* Acquires the lock and determines our id and name; the lock stays ours until membership_list_join
- * or membership_list_leave.
+/* Determines our id and name, under the lock, which stays ours until membership_list_join or
+ * membership_list_leave; or gets them from its holder, which waits for our record.
  *
  * wished   an id, or -1 for the lowest that is free
  * pattern  the name; "{rank}" in it becomes the id
@@ -144,16 +146,16 @@ tenrec_status membership_list_open(struct tenrec_store *s, const char *group, co
 tenrec_status membership_list_reserve(struct membership_list *r, tenrec_peer wished,
                                       const char *pattern, uint64_t deadline_ns, tenrec_error *err);
 
-/* Makes us a member with that `address`, and releases the lock; other members get `extra` (may be
- * NULL). `ret`: the members then.
+/* Makes us a member with that `address`, with all others that wait, and releases the lock; other
+ * members get `extra` (may be NULL). `ret`: the members then.
  *
  * errors: EINVAL, EGROUP (was too slow; a member has another backend), and the store's */
 tenrec_status membership_list_join(struct membership_list *r, const char *address,
                                    const struct store_value *extra, uint64_t deadline_ns,
                                    struct membership_view *ret, tenrec_error *err);
 
-/* Removes a member, if it is in the list in that life; *ret is the list then. A member that was
- * removed itself removes no other. */
+/* Removes a member, if it is in the list in that life, with all that others remove; *ret is the
+ * list then. A member that was removed itself removes no other. */
 tenrec_status membership_list_remove(struct membership_list *r, tenrec_peer id, int64_t incarnation,
                                      bool died, uint64_t deadline_ns, struct membership_view *ret,
                                      tenrec_error *err);
@@ -171,6 +173,9 @@ tenrec_status membership_list_read(struct membership_list *r, uint64_t deadline_
 tenrec_status membership_list_records(struct membership_list *r,
                                       const struct membership_view_entry *e, size_t n,
                                       uint64_t deadline_ns, struct member *ret, tenrec_error *err);
+
+/* The key of the record of that life. */
+void membership_record_key(char ret[LEASE_KEY], int64_t incarnation);
 
 void membership_list_close(struct membership_list *r); /* safe on zeroed memory */
 
