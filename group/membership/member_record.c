@@ -64,31 +64,40 @@ static int64_t start_of(int64_t pid)
     return at ? strtoll(at, NULL, 10) : 0;
 }
 
-void member_describe_process(struct member *m, struct member_place *place)
+/* Where this process runs, as the thread has read it; a child of fork may be elsewhere. */
+static _Thread_local struct member_place here;
+static _Thread_local pid_t here_pid;
+
+static void find_here(void)
 {
-    char *host = place->host, *boot = place->boot;
     struct stat ns;
 
-    if (gethostname(host, sizeof place->host) != 0)
-        host[0] = '\0';
-    host[sizeof place->host - 1] = '\0';
-    read_file("/proc/sys/kernel/random/boot_id", boot, sizeof place->boot - 24);
+    if (here_pid == getpid())
+        return;
+    if (gethostname(here.host, sizeof here.host) != 0)
+        here.host[0] = '\0';
+    here.host[sizeof here.host - 1] = '\0';
+    read_file("/proc/sys/kernel/random/boot_id", here.boot, sizeof here.boot - 24);
     if (stat("/proc/self/ns/pid", &ns) == 0)
-        snprintf(boot + strlen(boot), 24, " %llu", (unsigned long long)ns.st_ino);
-    m->host = host;
-    m->boot = boot;
-    m->pid = getpid();
+        snprintf(here.boot + strlen(here.boot), 24, " %llu", (unsigned long long)ns.st_ino);
+    here_pid = getpid();
+}
+
+void member_describe_process(struct member *m, struct member_place *place)
+{
+    find_here();
+    *place = here;
+    m->host = place->host;
+    m->boot = place->boot;
+    m->pid = here_pid;
     m->start = start_of(m->pid);
 }
 
 bool member_was_here(const struct member *m)
 {
-    struct member me = { 0 };
-    struct member_place here;
-
-    member_describe_process(&me, &here);
-    return m->pid > 0 && m->host && m->boot && strcmp(me.host, m->host) == 0 &&
-           strcmp(me.boot, m->boot) == 0;
+    find_here();
+    return m->pid > 0 && m->host && m->boot && strcmp(here.host, m->host) == 0 &&
+           strcmp(here.boot, m->boot) == 0;
 }
 
 bool member_runs_here(const struct member *m)
@@ -247,7 +256,7 @@ tenrec_status member_publish(struct member *me, const char *address,
                              const char *key, uint64_t deadline_ns, struct store_value *there,
                              tenrec_error *err)
 {
-    struct member_place here;
+    struct member_place place;
     struct store_value record;
     tenrec_status st;
 
@@ -256,7 +265,7 @@ tenrec_status member_publish(struct member *me, const char *address,
         me->extra = extra->data;
         me->extra_len = extra->len;
     }
-    member_describe_process(me, &here);
+    member_describe_process(me, &place);
     member_pack(me, &record);
     if (!record.data)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the worker's record");

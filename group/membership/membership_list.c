@@ -10,17 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEY_ROOM 40
-
 enum {
-    TRIES = 16,         /* of a change that races with other workers' */
-    POLL_US = 100000,   /* between two polls for the holder of our id */
-    TOGETHER_MS = 1000, /* to read all records at once */
+    TRIES = 16,       /* of a change that races with other workers' */
+    POLL_US = 100000, /* between two polls for the holder of our id */
 };
 
-static void record_key(char ret[KEY_ROOM], int64_t incarnation)
+void membership_record_key(char ret[LEASE_KEY], int64_t incarnation)
 {
-    snprintf(ret, KEY_ROOM, "member/%lld", (long long)incarnation);
+    snprintf(ret, LEASE_KEY, "member/%lld", (long long)incarnation);
 }
 
 /* ---- the list ------------------------------------------------------------------ */
@@ -74,9 +71,8 @@ tenrec_status membership_list_read(struct membership_list *r, uint64_t deadline_
 
 /* The keys of records, and what is under them. */
 struct record_read {
-    char (*text)[KEY_ROOM];
+    char (*text)[LEASE_KEY];
     const char **key;
-    bool *missing;
     struct store_value *value; /* without data: none */
 };
 
@@ -86,7 +82,6 @@ static void record_read_finish(struct record_read *r, size_t n)
         store_values_free(r->value, n);
     free(r->text);
     free(r->key);
-    free(r->missing);
     free(r->value);
 }
 
@@ -95,34 +90,14 @@ static tenrec_status record_read_init(struct record_read *r, const struct member
 {
     *r = (struct record_read){ .text = memory_new(n, sizeof *r->text),
                                .key = memory_new(n, sizeof *r->key),
-                               .missing = memory_new(n, sizeof *r->missing),
                                .value = memory_new(n, sizeof *r->value) };
-    if (!r->text || !r->key || !r->missing || !r->value)
+    if (!r->text || !r->key || !r->value)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the records of %zu workers", n);
     for (size_t i = 0; i < n; i++) {
-        record_key(r->text[i], e[i].incarnation);
+        membership_record_key(r->text[i], e[i].incarnation);
         r->key[i] = r->text[i];
     }
     return TENREC_OK;
-}
-
-/* Reads all at once, unless some are missing: then each by itself, as more may be removed. */
-static tenrec_status record_read_all(struct record_read *r, struct tenrec_store *store, size_t n,
-                                     uint64_t deadline_ns, tenrec_error *err)
-{
-    const uint64_t soon_ns = clock_deadline_ms(TOGETHER_MS);
-    tenrec_status st = store_check_all(store, r->key, n, deadline_ns, r->missing, err);
-    bool all = n > 1 && soon_ns < deadline_ns;
-
-    for (size_t i = 0; i < n; i++)
-        all = all && !r->missing[i];
-    if (st == TENREC_OK && all &&
-        store_get_all(store, r->key, n, soon_ns, r->value, NULL, NULL) == TENREC_OK)
-        return TENREC_OK;
-    for (size_t i = 0; i < n && st == TENREC_OK; i++)
-        if (!r->missing[i])
-            st = store_read(store, r->key[i], deadline_ns, &r->value[i], err);
-    return st;
 }
 
 tenrec_status membership_list_records(struct membership_list *r,
@@ -138,7 +113,7 @@ tenrec_status membership_list_records(struct membership_list *r,
     for (size_t i = 0; i < n; i++)
         ret[i] = (struct member){ .rank = -1 };
     if (st == TENREC_OK)
-        st = record_read_all(&read, r->store, n, deadline_ns, err);
+        st = store_read_all(r->store, read.key, n, deadline_ns, read.value, err);
     for (size_t i = 0; i < n && st == TENREC_OK; i++) {
         if (!read.value[i].data)
             continue;
@@ -151,14 +126,6 @@ tenrec_status membership_list_records(struct membership_list *r,
         member_free(&ret[i]);
     record_read_finish(&read, n);
     return st;
-}
-
-static void delete_record(struct membership_list *r, int64_t incarnation, uint64_t deadline_ns)
-{
-    char key[KEY_ROOM];
-
-    record_key(key, incarnation);
-    store_remove(r->store, key, deadline_ns, NULL);
 }
 
 /* ---- joining ------------------------------------------------------------------- */
@@ -186,6 +153,7 @@ tenrec_status membership_list_open(struct tenrec_store *s, const char *group, co
 
 void membership_list_close(struct membership_list *r)
 {
+    requests_forget(&r->requests);
     tenrec_store_close(r->torch);
     tenrec_store_close(r->store);
     *r = (struct membership_list){ .id = -1 };
@@ -289,28 +257,75 @@ static tenrec_status try_reserve(struct membership_list *r, tenrec_peer wished, 
     return st;
 }
 
+/* Asks a holder of the lock for an id, or acquires the lock. */
+static tenrec_status ask_to_join(struct membership_list *r, tenrec_peer wished, const char *pattern,
+                                 uint64_t deadline_ns, tenrec_error *err)
+{
+    struct request q = { .kind = REQUEST_JOIN, .id = wished };
+    struct member me = { .rank = -1 };
+    struct lease *l = &r->lock.lease;
+    char holder[64];
+    tenrec_status st;
+
+    snprintf(holder, sizeof holder, "joiner-%d", (int)wished);
+    snprintf(q.name, sizeof q.name, "%s", pattern);
+    member_describe_process(&me, &q.place);
+    q.pid = me.pid;
+    q.start = me.start;
+    request_pack(&q, &l->wants);
+    if (!l->wants.data)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a request to join");
+    st = group_lock_acquire(&r->lock, holder, deadline_ns, err);
+    free(l->wants.data);
+    l->wants = (struct store_value){ .data = NULL };
+    if (st != TENREC_OK || l->held)
+        return st;
+    l->waits = LEASE_AGAIN;
+    st = request_read_answer(l->answer, wished, &r->id, &r->incarnation, err);
+    return st == TENREC_OK ? ranks_make_name(pattern, r->id, r->name, err) : st;
+}
+
+/* Our change has ended: releases the lock, or gives up what was asked of its holder. */
+static void end_request(struct membership_list *r, uint64_t deadline_ns)
+{
+    group_lock_release(&r->lock, deadline_ns);
+    lease_drop_ticket(&r->lock.lease, deadline_ns);
+    requests_forget(&r->requests);
+}
+
+/* Gives ids to others that wait. */
+static tenrec_status reserve_others(struct membership_list *r, uint64_t deadline_ns, bool *ret_some,
+                                    tenrec_error *err)
+{
+    tenrec_status st = requests_load(r, deadline_ns, err);
+
+    return st == TENREC_OK ? requests_reserve(r, deadline_ns, ret_some, err) : st;
+}
+
 tenrec_status membership_list_reserve(struct membership_list *r, tenrec_peer wished,
                                       const char *pattern, uint64_t deadline_ns, tenrec_error *err)
 {
     struct backoff pause = { POLL_US, POLL_US };
     struct conflict c;
-    bool blocked = false, here;
-    char holder[64];
+    bool blocked = false, here, some;
     tenrec_status st;
 
     /* Also before the lock, which is torch's, too: a refused worker writes nothing. */
     if ((st = group_kind_check_torch(r, deadline_ns, NULL, err)) != TENREC_OK ||
         (st = member_draw_token(&r->token, err)) != TENREC_OK)
         return st;
-    snprintf(holder, sizeof holder, "joiner-%d", (int)wished);
     for (;;) {
         c = (struct conflict){ .by_name = false };
-        st = group_lock_acquire(&r->lock, holder, deadline_ns, err);
+        st = ask_to_join(r, wished, pattern, deadline_ns, err);
+        if (st == TENREC_OK && !r->lock.lease.held)
+            return st; /* the holder waits for our record */
         if (st == TENREC_OK)
             st = try_reserve(r, wished, pattern, deadline_ns, &c, &blocked, err);
         if (st == TENREC_OK && !blocked)
-            return TENREC_OK; /* the lock stays ours */
-        group_lock_release(&r->lock, deadline_ns);
+            st = reserve_others(r, deadline_ns, &some, err);
+        if (st == TENREC_OK && !blocked)
+            return st; /* the lock stays ours */
+        end_request(r, deadline_ns);
         here = blocked && member_was_here(&c.record); /* and still runs */
         if (st == TENREC_OK && (here || clock_passed(deadline_ns)))
             st = fail_taken(r, &c, err);
@@ -333,12 +348,12 @@ static tenrec_status membership_list_publish(struct membership_list *r, const ch
                          .token = r->token,
                          .name = r->name,
                          .backend = r->backend };
-    char key[KEY_ROOM];
+    char key[LEASE_KEY];
     tenrec_status st = member_check(r->name, address, extra, err);
 
     if (st != TENREC_OK)
         return st;
-    record_key(key, r->incarnation);
+    membership_record_key(key, r->incarnation);
     return member_publish(&me, address, extra, r->store, key, deadline_ns, NULL, err);
 }
 
@@ -367,20 +382,34 @@ static tenrec_status membership_list_check_backend(struct membership_list *r,
 /* Removes members from `v` that hold our id or name: they were found dead when the id was reserved,
  * or have joined since the lock was lost. */
 static tenrec_status make_room(struct membership_list *r, struct membership_view *v,
-                               const struct membership_view_entry *me, uint64_t deadline_ns,
-                               tenrec_error *err)
+                               uint64_t deadline_ns, tenrec_error *err)
 {
+    const tenrec_peer id = r->id;
+    char name[TENREC_NAME_MAX + 1];
     struct conflict c = { .by_name = false };
-    struct membership_view before = { .version = 0 };
     bool blocked = false;
-    tenrec_status st = membership_view_copy(v, &before, err);
+    tenrec_status st;
 
-    if (st == TENREC_OK)
-        st = remove_conflicts(r, v, me->id, me->name, deadline_ns, &c, &blocked, err);
+    snprintf(name, sizeof name, "%s", r->name);
+    st = remove_conflicts(r, v, id, name, deadline_ns, &c, &blocked, err);
     if (st == TENREC_OK && blocked) {
         st = fail_taken(r, &c, err);
         tenrec_error_prefix(err, "joining took longer than the lease of the lock");
         member_free(&c.record);
+    }
+    return st;
+}
+
+/* Removes from `v` the members that others name, or that are in our way. */
+static tenrec_status take_out_others(struct membership_list *r, struct membership_view *v,
+                                     uint64_t deadline_ns, tenrec_error *err)
+{
+    struct membership_view before = { .version = 0 };
+    tenrec_status st = membership_view_copy(v, &before, err);
+
+    if (st == TENREC_OK) {
+        requests_remove(&r->requests, v);
+        st = make_room(r, v, deadline_ns, err);
     }
     if (st == TENREC_OK && v->n != before.n)
         st = torch_keys_take_out(r->torch, &before, v, deadline_ns, err);
@@ -388,35 +417,35 @@ static tenrec_status make_room(struct membership_list *r, struct membership_view
     return st;
 }
 
-static tenrec_status membership_list_add_self(struct membership_list *r, struct membership_view *v,
-                                              uint64_t deadline_ns, tenrec_error *err)
+static tenrec_status publish_once(struct membership_list *r, const char *address,
+                                  const struct store_value *extra, uint64_t deadline_ns,
+                                  tenrec_error *err)
 {
-    struct membership_view_entry me = { .id = r->id, .incarnation = r->incarnation };
-    tenrec_status st;
+    tenrec_status st =
+        r->joined ? TENREC_OK : membership_list_publish(r, address, extra, deadline_ns, err);
 
-    snprintf(me.name, sizeof me.name, "%s", r->name);
-    st = make_room(r, v, &me, deadline_ns, err);
-    if (st == TENREC_OK)
-        st = membership_view_add(v, &me, err);
-    v->version++;
+    r->joined = r->joined || st == TENREC_OK;
     return st;
 }
 
-/* Writes our record before `v` is stored with us in it. */
+/* Puts us and all that wait into `v`; our record is written before `v` is stored. */
 static tenrec_status membership_list_enter(struct membership_list *r, const char *address,
                                            const struct store_value *extra,
                                            struct membership_view *v, uint64_t deadline_ns,
                                            tenrec_error *err)
 {
+    struct membership_view_entry me = { .id = r->id, .incarnation = r->incarnation };
     tenrec_status st = membership_list_check_backend(r, v, deadline_ns, err);
 
+    snprintf(me.name, sizeof me.name, "%s", r->name);
     if (st == TENREC_OK)
-        st = membership_list_add_self(r, v, deadline_ns, err);
-    if (st != TENREC_OK || r->joined)
-        return st;
-    st = membership_list_publish(r, address, extra, deadline_ns, err);
-    r->joined = st == TENREC_OK;
-    return st;
+        st = take_out_others(r, v, deadline_ns, err);
+    if (st == TENREC_OK)
+        st = membership_view_add(v, &me, err);
+    if (st == TENREC_OK)
+        st = requests_enter(&r->requests, v, err);
+    v->version++;
+    return st == TENREC_OK ? publish_once(r, address, extra, deadline_ns, err) : st;
 }
 
 /* Releases the lock; `v`, which is taken, becomes the result. */
@@ -425,7 +454,7 @@ static tenrec_status membership_list_end_change(struct membership_list *r, tenre
                                                 uint64_t deadline_ns, struct membership_view *ret,
                                                 tenrec_error *err)
 {
-    group_lock_release(&r->lock, deadline_ns);
+    end_request(r, deadline_ns);
     if (st == TENREC_OK && !done)
         st = tenrec_fail(err, TENREC_EAGAIN, "the members of group \"%s\" change too often",
                          r->group);
@@ -436,82 +465,221 @@ static tenrec_status membership_list_end_change(struct membership_list *r, tenre
     return st;
 }
 
-tenrec_status membership_list_join(struct membership_list *r, const char *address,
-                                   const struct store_value *extra, uint64_t deadline_ns,
-                                   struct membership_view *ret, tenrec_error *err)
+/* Writes the members that have entered `v` into torch's keys, and a group that begins into the list
+ * of groups. */
+static tenrec_status tell_readers(struct membership_list *r, const char *address,
+                                  const struct membership_view *v, uint64_t deadline_ns,
+                                  tenrec_error *err)
+{
+    const struct requests *q = &r->requests;
+    struct membership_view before = { .version = 0 };
+    tenrec_status st = membership_view_copy(v, &before, err);
+
+    if (st == TENREC_OK)
+        st = torch_keys_set(r->torch, membership_view_by_id(v, r->id), address, deadline_ns, err);
+    membership_view_remove(&before, r->id, r->incarnation, false, -1);
+    for (size_t i = 0; i < q->n && st == TENREC_OK; i++) {
+        const struct membership_view_entry *e =
+            membership_view_find(v, q->list[i].id, q->list[i].incarnation);
+
+        if (q->list[i].state != REQUEST_READY || !e)
+            continue;
+        st = torch_keys_set(r->torch, e, q->list[i].record.address, deadline_ns, err);
+        membership_view_remove(&before, e->id, e->incarnation, false, -1);
+    }
+    if (st == TENREC_OK)
+        st = torch_keys_add(r->torch, &before, v, deadline_ns, err);
+    if (st == TENREC_OK && before.n == 0)
+        st = group_directory_announce(r->whole, r->group, r->run, 0, 1, deadline_ns, err);
+    membership_view_finish(&before);
+    return st;
+}
+
+/* Waits for those that join with us: for half of the lease, at most. */
+static tenrec_status gather_others(struct membership_list *r, uint64_t deadline_ns,
+                                   tenrec_error *err)
+{
+    const uint64_t half_ns = clock_deadline_ms(r->lock.lease.lease_ms / 2);
+    const uint64_t until_ns = half_ns < deadline_ns ? half_ns : deadline_ns;
+    bool more = true;
+    tenrec_status st = TENREC_OK;
+
+    while (st == TENREC_OK && more) {
+        st = reserve_others(r, deadline_ns, &more, err);
+        if (st == TENREC_OK)
+            st = requests_await(r, until_ns, deadline_ns, err);
+        more = more && !clock_passed(until_ns);
+    }
+    return st;
+}
+
+/* With the lock. */
+static tenrec_status join_all(struct membership_list *r, const char *address,
+                              const struct store_value *extra, uint64_t deadline_ns,
+                              struct membership_view *v, bool *ret_done, tenrec_error *err)
 {
     struct store_value raw = { 0 };
-    struct membership_view v = { .version = 0 };
-    tenrec_status st = TENREC_OK;
-    bool done = false;
+    tenrec_status st = gather_others(r, deadline_ns, err);
 
-    for (int i = 0; i < TRIES && st == TENREC_OK && !done; i++) {
-        membership_view_finish(&v);
-        st = membership_list_list(r->store, deadline_ns, &v, &raw, err);
-        if (st == TENREC_OK && membership_view_find(&v, r->id, r->incarnation))
-            done = true; /* only the answer of an earlier attempt was lost */
+    for (int i = 0; i < TRIES && st == TENREC_OK && !*ret_done; i++) {
+        membership_view_finish(v);
+        st = membership_list_list(r->store, deadline_ns, v, &raw, err);
+        if (st == TENREC_OK && membership_view_find(v, r->id, r->incarnation))
+            *ret_done = true; /* only the answer of an earlier attempt was lost */
         else if (st == TENREC_OK &&
-                 (st = membership_list_enter(r, address, extra, &v, deadline_ns, err)) == TENREC_OK)
-            st = replace_view(r, &raw, &v, deadline_ns, &done, err);
+                 (st = membership_list_enter(r, address, extra, v, deadline_ns, err)) == TENREC_OK)
+            st = replace_view(r, &raw, v, deadline_ns, ret_done, err);
         free(raw.data);
         raw = (struct store_value){ 0 };
     }
     /* A worker that has lost the lock leaves that to the next change. */
-    if (st == TENREC_OK && done && lease_kept(&r->lock.lease, deadline_ns))
-        st = torch_keys_add(r->torch, &v, membership_view_by_id(&v, r->id), address, deadline_ns,
-                            err);
-    if (st == TENREC_OK && done && v.n == 1)
-        st = group_directory_announce(r->whole, r->group, r->run, 0, 1, deadline_ns, err);
+    if (st == TENREC_OK && *ret_done && lease_kept(&r->lock.lease, deadline_ns))
+        st = tell_readers(r, address, v, deadline_ns, err);
+    if (st == TENREC_OK && *ret_done)
+        requests_finish(r, v, true, deadline_ns);
+    return st;
+}
+
+/* Waits until the holder of the lock has entered us, or we have the lock. *ret_done: we are, or
+ * were, in `v`. */
+static tenrec_status join_by_holder(struct membership_list *r, const char *address,
+                                    const struct store_value *extra, uint64_t deadline_ns,
+                                    struct membership_view *v, bool *ret_done, tenrec_error *err)
+{
+    tenrec_status st = publish_once(r, address, extra, deadline_ns, err);
+
+    while (st == TENREC_OK && !*ret_done && !r->lock.lease.held) {
+        st = group_lock_acquire(&r->lock, r->name, deadline_ns, err);
+        if (st != TENREC_OK || r->lock.lease.held)
+            break;
+        lease_drop_ticket(&r->lock.lease, deadline_ns);
+        membership_view_finish(v);
+        st = membership_list_list(r->store, deadline_ns, v, NULL, err);
+        *ret_done = st == TENREC_OK && (membership_view_find(v, r->id, r->incarnation) ||
+                                        membership_view_find_gone(v, r->incarnation));
+    }
+    return st;
+}
+
+tenrec_status membership_list_join(struct membership_list *r, const char *address,
+                                   const struct store_value *extra, uint64_t deadline_ns,
+                                   struct membership_view *ret, tenrec_error *err)
+{
+    struct membership_view v = { .version = 0 };
+    bool done = false;
+    tenrec_status st = TENREC_OK;
+
+    if (!r->lock.lease.held)
+        st = join_by_holder(r, address, extra, deadline_ns, &v, &done, err);
+    if (st == TENREC_OK && !done)
+        st = join_all(r, address, extra, deadline_ns, &v, &done, err);
     return membership_list_end_change(r, st, done, &v, deadline_ns, ret, err);
 }
 
 /* ---- leaving ------------------------------------------------------------------- */
 
-/* Removes a member from `v`, which is stored as `raw`, and replaces that. */
-static tenrec_status
-membership_list_remove_entry(struct membership_list *r, struct membership_view *v,
-                             const struct store_value *raw, tenrec_peer id, int64_t incarnation,
-                             bool died, uint64_t deadline_ns, bool *ret_done, tenrec_error *err)
+/* Removes a member from `v`, which is stored as `raw`, with all that others remove, and replaces
+ * that. */
+static tenrec_status membership_list_remove_entry(struct membership_list *r,
+                                                  struct membership_view *v,
+                                                  const struct store_value *raw,
+                                                  const struct request *mine, uint64_t deadline_ns,
+                                                  bool *ret_done, tenrec_error *err)
 {
     struct membership_view before = { .version = 0 };
-    tenrec_status st = TENREC_OK;
+    tenrec_status st = membership_view_copy(v, &before, err);
 
-    *ret_done = !membership_view_find(v, id, incarnation);
-    if (!*ret_done)
-        st = membership_view_copy(v, &before, err);
-    if (*ret_done || st != TENREC_OK)
+    if (st != TENREC_OK)
         return st;
-    membership_view_remove(v, id, incarnation, died, r->id);
-    v->version++;
-    if (lease_kept(&r->lock.lease, deadline_ns))
+    membership_view_remove(v, mine->id, mine->incarnation, mine->died, mine->by);
+    requests_remove(&r->requests, v);
+    *ret_done = v->n == before.n;
+    v->version += !*ret_done;
+    if (!*ret_done && lease_kept(&r->lock.lease, deadline_ns))
         st = torch_keys_take_out(r->torch, &before, v, deadline_ns, err);
+    if (st == TENREC_OK && !*ret_done)
+        st = replace_view(r, raw, v, deadline_ns, ret_done, err);
     membership_view_finish(&before);
-    return st == TENREC_OK ? replace_view(r, raw, v, deadline_ns, ret_done, err) : st;
+    return st;
+}
+
+static bool is_out(const struct membership_list *r, const struct membership_view *v)
+{
+    return r->joined && !membership_view_find(v, r->id, r->incarnation);
+}
+
+/* With the lock. */
+static tenrec_status remove_all(struct membership_list *r, const struct request *mine,
+                                uint64_t deadline_ns, struct membership_view *v, bool *ret_done,
+                                tenrec_error *err)
+{
+    struct store_value raw = { 0 };
+    tenrec_status st = requests_load(r, deadline_ns, err);
+
+    for (int i = 0; i < TRIES && st == TENREC_OK && !*ret_done; i++) {
+        membership_view_finish(v);
+        st = membership_list_list(r->store, deadline_ns, v, &raw, err);
+        /* A worker that was cut off believes the others dead, but is removed itself. */
+        *ret_done = st == TENREC_OK && is_out(r, v);
+        if (st == TENREC_OK && !*ret_done)
+            st = membership_list_remove_entry(r, v, &raw, mine, deadline_ns, ret_done, err);
+        else if (st == TENREC_OK)
+            requests_forget(&r->requests); /* the next holder serves them */
+        free(raw.data);
+        raw = (struct store_value){ 0 };
+    }
+    if (st == TENREC_OK && *ret_done)
+        requests_finish(r, v, false, deadline_ns);
+    return st;
+}
+
+/* Asks a holder of the lock to do it, or does so with the lock. */
+static tenrec_status remove_or_ask(struct membership_list *r, const struct request *mine,
+                                   uint64_t deadline_ns, struct membership_view *v, bool *ret_done,
+                                   tenrec_error *err)
+{
+    struct lease *l = &r->lock.lease;
+    tenrec_status st;
+
+    request_pack(mine, &l->wants);
+    if (!l->wants.data)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a request to remove a member");
+    st = group_lock_acquire(&r->lock, r->name, deadline_ns, err);
+    free(l->wants.data);
+    l->wants = (struct store_value){ .data = NULL };
+    if (st == TENREC_OK && l->held)
+        return remove_all(r, mine, deadline_ns, v, ret_done, err);
+    lease_drop_ticket(l, deadline_ns);
+    if (st != TENREC_OK)
+        return st;
+    membership_view_finish(v);
+    st = membership_list_list(r->store, deadline_ns, v, NULL, err);
+    *ret_done =
+        st == TENREC_OK && (is_out(r, v) || !membership_view_find(v, mine->id, mine->incarnation));
+    return st;
 }
 
 tenrec_status membership_list_remove(struct membership_list *r, tenrec_peer id, int64_t incarnation,
                                      bool died, uint64_t deadline_ns, struct membership_view *ret,
                                      tenrec_error *err)
 {
-    struct store_value raw = { 0 };
+    const struct request mine = { .kind = REQUEST_REMOVE,
+                                  .id = id,
+                                  .incarnation = incarnation,
+                                  .died = died,
+                                  .by = r->id,
+                                  .by_incarnation = r->incarnation };
     struct membership_view v = { .version = 0 };
-    bool done = false, out = false;
-    tenrec_status st = group_lock_acquire(&r->lock, r->name, deadline_ns, err);
+    bool done = false;
+    tenrec_status st = TENREC_OK;
+    char key[LEASE_KEY];
 
-    for (int i = 0; i < TRIES && st == TENREC_OK && !done; i++) {
-        membership_view_finish(&v);
-        st = membership_list_list(r->store, deadline_ns, &v, &raw, err);
-        /* A worker that was cut off believes the others dead, but is removed itself. */
-        out = done =
-            st == TENREC_OK && r->joined && !membership_view_find(&v, r->id, r->incarnation);
-        if (st == TENREC_OK && !out)
-            st = membership_list_remove_entry(r, &v, &raw, id, incarnation, died, deadline_ns,
-                                              &done, err);
-        free(raw.data);
-        raw = (struct store_value){ 0 };
+    for (int i = 0; i < TRIES && st == TENREC_OK && !done; i++)
+        st = remove_or_ask(r, &mine, deadline_ns, &v, &done, err);
+    if (st == TENREC_OK && (id == r->id || !is_out(r, &v))) {
+        membership_record_key(key, incarnation);
+        store_remove(r->store, key, deadline_ns, NULL);
     }
-    if (st == TENREC_OK && !out)
-        delete_record(r, incarnation, deadline_ns);
     return membership_list_end_change(r, st, done, &v, deadline_ns, ret, err);
 }
 
@@ -524,7 +692,7 @@ tenrec_status membership_list_leave(struct membership_list *r, uint64_t deadline
     if (r->joined)
         st = membership_list_remove(r, r->id, r->incarnation, false, deadline_ns, ret, err);
     else
-        group_lock_release(&r->lock, deadline_ns);
+        end_request(r, deadline_ns);
     if (st == TENREC_OK)
         r->joined = false;
     return st;

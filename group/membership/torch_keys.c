@@ -32,11 +32,10 @@ static void add_item(struct bytes *b, const char *name, tenrec_peer id)
 
 /* Adds the members but those that torch would misread, and so fail to join: it parses the text
  * after the first '-' as the id. */
-static void add_view(struct bytes *b, const struct membership_view *v,
-                     const struct membership_view_entry *but)
+static void add_view(struct bytes *b, const struct membership_view *v)
 {
     for (size_t i = 0; i < v->n; i++)
-        if ((!but || v->entry[i].id != but->id) && !strchr(v->entry[i].name, '-'))
+        if (!strchr(v->entry[i].name, '-'))
             add_item(b, v->entry[i].name, v->entry[i].id);
 }
 
@@ -154,7 +153,7 @@ static tenrec_status list_change(struct tenrec_store *torch, const struct bytes 
 
     if (guess->failed)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for torch's list of workers");
-    add_view(&to, after, NULL);
+    add_view(&to, after);
     st = list_replace(torch, &(struct store_value){ guess->data, guess->len }, &to, deadline_ns,
                       &now, err);
     /* The expected value is also the answer for a missing key. */
@@ -164,7 +163,7 @@ static tenrec_status list_change(struct tenrec_store *torch, const struct bytes 
         struct store_value seen = now;
 
         bytes_free(&to);
-        add_view(&to, after, NULL);
+        add_view(&to, after);
         if (seen.len)
             add_others(&to, seen.data, before, after);
         st = list_replace(torch, &seen, &to, deadline_ns, &now, err);
@@ -179,11 +178,9 @@ static tenrec_status list_change(struct tenrec_store *torch, const struct bytes 
 
 /* ---- changes --------------------------------------------------------------------- */
 
-tenrec_status torch_keys_add(struct tenrec_store *torch, const struct membership_view *v,
-                             const struct membership_view_entry *joined, const char *address,
-                             uint64_t deadline_ns, tenrec_error *err)
+tenrec_status torch_keys_set(struct tenrec_store *torch, const struct membership_view_entry *joined,
+                             const char *address, uint64_t deadline_ns, tenrec_error *err)
 {
-    struct bytes guess = { 0 };
     char key[KEY_ROOM];
     tenrec_status st;
 
@@ -192,11 +189,18 @@ tenrec_status torch_keys_add(struct tenrec_store *torch, const struct membership
     if (st != TENREC_OK)
         return st;
     snprintf(key, sizeof key, "addrs/%s", joined->name);
-    st = store_set(torch, key, address, strlen(address), deadline_ns, err);
-    if (st != TENREC_OK)
-        return st;
-    add_view(&guess, v, joined);
-    st = list_change(torch, &guess, NULL, v, deadline_ns, err);
+    return store_set(torch, key, address, strlen(address), deadline_ns, err);
+}
+
+tenrec_status torch_keys_add(struct tenrec_store *torch, const struct membership_view *before,
+                             const struct membership_view *after, uint64_t deadline_ns,
+                             tenrec_error *err)
+{
+    struct bytes guess = { 0 };
+    tenrec_status st;
+
+    add_view(&guess, before);
+    st = list_change(torch, &guess, NULL, after, deadline_ns, err);
     bytes_free(&guess);
     return st;
 }
@@ -219,7 +223,7 @@ tenrec_status torch_keys_take_out(struct tenrec_store *torch, const struct membe
     struct bytes guess = { 0 };
     tenrec_status st;
 
-    add_view(&guess, before, NULL);
+    add_view(&guess, before);
     st = list_change(torch, &guess, before, after, deadline_ns, err);
     bytes_free(&guess);
     for (size_t i = 0; i < before->n && st == TENREC_OK; i++)

@@ -31,11 +31,15 @@ tenrec_status torch_keys_find_other(struct tenrec_store *torch, const struct mem
                                     uint64_t deadline_ns, struct membership_view_entry *ret,
                                     bool *ret_found, tenrec_error *err);
 
-/* Adds `joined`, a new member of `v`. Called after the view was replaced: so all entries of ours
- * are in the view, and an entry that is not in the view is another's. */
-tenrec_status torch_keys_add(struct tenrec_store *torch, const struct membership_view *v,
-                             const struct membership_view_entry *joined, const char *address,
-                             uint64_t deadline_ns, tenrec_error *err);
+/* Writes the name and address of a new member. */
+tenrec_status torch_keys_set(struct tenrec_store *torch, const struct membership_view_entry *joined,
+                             const char *address, uint64_t deadline_ns, tenrec_error *err);
+
+/* Adds the members of `after` that are not in `before`. Called after the view was replaced: so all
+ * entries of ours are in the view, and an entry that is not in the view is another's. */
+tenrec_status torch_keys_add(struct tenrec_store *torch, const struct membership_view *before,
+                             const struct membership_view *after, uint64_t deadline_ns,
+                             tenrec_error *err);
 
 /* Removes the members of `before` that are not in `after`. Called before the view is replaced. */
 tenrec_status torch_keys_take_out(struct tenrec_store *torch, const struct membership_view *before,

@@ -180,7 +180,8 @@ static void fuzz_torch_keys(const uint8_t *data, size_t len)
     tenrec_error err;
 
     fuzz_expect(membership_view_add(&v, &me, &err) == TENREC_OK);
-    torch_keys_add(s, &v, &me, "uv://127.0.0.1:1", CLOCK_NEVER, &err);
+    torch_keys_set(s, &me, "uv://127.0.0.1:1", CLOCK_NEVER, &err);
+    torch_keys_add(s, &(struct membership_view){ .version = 0 }, &v, CLOCK_NEVER, &err);
     torch_keys_take_out(s, &v, &none, CLOCK_NEVER, &err);
     membership_view_finish(&v);
     tenrec_store_close(s);
@@ -207,11 +208,28 @@ static void fuzz_file_log(const uint8_t *data, size_t len)
     close(file);
 }
 
+static void fuzz_request(const uint8_t *data, size_t len)
+{
+    char text[LEASE_ANSWER];
+    const struct store_value value = { (void *)(uintptr_t)data, len };
+    struct request q;
+    tenrec_peer id;
+    int64_t incarnation;
+    tenrec_error err;
+
+    if (request_unpack(&value, &q, &err) == TENREC_OK)
+        fuzz_expect(q.id < RANKS_MAX && memchr(q.name, '\0', sizeof q.name));
+    snprintf(text, sizeof text, "%.*s", (int)(len < sizeof text ? len : sizeof text - 1),
+             (const char *)data);
+    if (request_read_answer(text, -1, &id, &incarnation, &err) == TENREC_OK)
+        fuzz_expect(id >= 0 && id < RANKS_MAX && incarnation > 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     static void (*const readers[])(const uint8_t *, size_t) = {
-        fuzz_member, fuzz_device,      fuzz_view,       fuzz_groups,
-        fuzz_lease,  fuzz_member_list, fuzz_torch_keys, fuzz_file_log,
+        fuzz_member,      fuzz_device,     fuzz_view,     fuzz_groups,  fuzz_lease,
+        fuzz_member_list, fuzz_torch_keys, fuzz_file_log, fuzz_request,
     };
 
     if (len > 0)
