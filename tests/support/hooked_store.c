@@ -51,15 +51,23 @@ static const char **inner_keys(const char *const *keys, uint32_t n)
 static tenrec_status hooked_set(struct tenrec_plugin_store *s, const char *key, const void *data,
                                 size_t len, uint64_t deadline_ns, tenrec_error *err)
 {
+    const tenrec_status st = before(s, HOOKED_SET, &key, 1, err);
+
     (void)deadline_ns;
-    return tenrec_store_set(hooks_of(s)->inner, inner_key(key), data, len, FOREVER_MS, err);
+    return st == TENREC_OK
+               ? tenrec_store_set(hooks_of(s)->inner, inner_key(key), data, len, FOREVER_MS, err)
+               : st;
 }
 
 static tenrec_status hooked_add(struct tenrec_plugin_store *s, const char *key, int64_t delta,
                                 uint64_t deadline_ns, int64_t *ret, tenrec_error *err)
 {
+    const tenrec_status st = before(s, HOOKED_ADD, &key, 1, err);
+
     (void)deadline_ns;
-    return tenrec_store_add(hooks_of(s)->inner, inner_key(key), delta, FOREVER_MS, ret, err);
+    return st == TENREC_OK
+               ? tenrec_store_add(hooks_of(s)->inner, inner_key(key), delta, FOREVER_MS, ret, err)
+               : st;
 }
 
 static tenrec_status hooked_compare_set(struct tenrec_plugin_store *s, const char *key,
@@ -124,7 +132,10 @@ static tenrec_status hooked_remove(struct tenrec_plugin_store *s, const char *co
 {
     const char **inner = inner_keys(keys, n);
     size_t gone = 0;
-    tenrec_status st = store_remove_all(hooks_of(s)->inner, inner, n, deadline_ns, &gone, err);
+    tenrec_status st = before(s, HOOKED_REMOVE, keys, n, err);
+
+    if (st == TENREC_OK)
+        st = store_remove_all(hooks_of(s)->inner, inner, n, deadline_ns, &gone, err);
 
     *ret = (uint32_t)gone;
     free(inner);

@@ -6,7 +6,14 @@
 
 #include <tenrec/store.h>
 
-enum hooked_op { HOOKED_GET, HOOKED_COMPARE_SET, HOOKED_CHECK };
+enum hooked_op {
+    HOOKED_GET,
+    HOOKED_COMPARE_SET,
+    HOOKED_CHECK,
+    HOOKED_SET,
+    HOOKED_ADD,
+    HOOKED_REMOVE
+};
 
 struct hooks {
     struct tenrec_store *inner; /* what the hooks change; owned by the hooked one */
