@@ -130,10 +130,16 @@ tenrec_status monitor_depart(struct tenrec_worker *w, uint64_t deadline_ns, tenr
         return st;
     pthread_mutex_lock(&m->lock);
     m->departed = m->pump = true;
+    /* The others remain in our view, to be notified, but for those that left with us. */
+    for (size_t i = 0; i < m->view.n; i++) {
+        const struct membership_view_entry *e = &m->view.entry[i];
+
+        if (e->incarnation != m->incarnation && !membership_view_find(&v, e->id, e->incarnation))
+            sweep_shun(m, &(struct spread_child){ .id = e->id, .incarnation = e->incarnation });
+    }
     pthread_cond_broadcast(&m->changed);
     pthread_mutex_unlock(&m->lock);
-    /* The others remain in our view, to be notified. */
-    if (v.version > 0)
+    if (v.n > 0)
         monitor_announce_and_wait(m, v.version, deadline_ns);
     membership_view_finish(&v);
     return TENREC_OK;

@@ -31,6 +31,7 @@ enum { ANSWERS_MS = 1000, ANSWERS_FIRST_US = 500, ANSWERS_MOST_US = 20000 };
 struct view_apply_member {
     struct view_apply_member *next;
     tenrec_peer id; /* -1: the member has left; only its address is kept */
+    bool leaving;   /* it has said so */
     struct member record;
 };
 
@@ -57,7 +58,7 @@ static struct view_apply_member *known_add(struct monitor *m, struct member *rec
         free(k);
         return NULL;
     }
-    *k = (struct view_apply_member){ m->known, record->rank, *record };
+    *k = (struct view_apply_member){ m->known, record->rank, false, *record };
     *record = (struct member){ .rank = -1 };
     m->known = m->by_id[id] = k;
     return k;
@@ -371,15 +372,17 @@ static size_t find_left(const struct monitor *m, const struct membership_view *v
 
     for (size_t i = 0; i < m->view.n; i++) {
         const struct membership_view_entry *e = &m->view.entry[i];
+        const struct view_apply_member *k = known_find(m, e->id, e->incarnation);
         const struct membership_view_gone *g;
 
         if (membership_view_find(v, e->id, e->incarnation))
             continue;
+        /* The list remembers only some of many that leave together. */
         g = membership_view_find_gone(v, e->incarnation);
         ret[n++] = (struct view_change){ .kind = CHANGE_LEFT,
                                          .id = e->id,
                                          .incarnation = e->incarnation,
-                                         .died = !g || g->died,
+                                         .died = g ? g->died : !k || !k->leaving,
                                          .by = g ? g->by : -1 };
     }
     return n;
@@ -453,9 +456,12 @@ out:
 void monitor_leaves(struct monitor *m, tenrec_peer id, int64_t incarnation)
 {
     struct tenrec_worker *w = m->w;
+    struct view_apply_member *k = known_find(m, id, incarnation);
 
-    if (known_find(m, id, incarnation) && id != w->self.id)
-        peers_remove(&w->peers, id);
+    if (!k || id == w->self.id)
+        return;
+    k->leaving = true;
+    peers_remove(&w->peers, id);
 }
 
 /* Returns true if the worker's name may be given to a life that joined. */

@@ -20,22 +20,30 @@ enum { MEMBERS = sizeof ids / sizeof *ids, LOWEST = 0, LEADER = 2, BELOW = 3, FA
 static struct tenrec_worker *w[MEMBERS];
 static bool dead[MEMBERS];
 
-static void join_all(void)
+static void join_with(const char *const *more)
 {
+    tenrec_error err;
+
     party_begin();
     for (int i = 0; i < MEMBERS; i++) {
-        w[i] = party_join(ids[i], NULL, functions_register);
+        w[i] = party_worker(ids[i], NULL, more, functions_register);
+        assert_status(tenrec_init_rpc(w[i], &err), &err);
         dead[i] = false;
     }
+}
+
+static void join_all(void)
+{
+    join_with(NULL);
 }
 
 static void leave_all(void)
 {
     for (int i = 0; i < MEMBERS; i++)
-        if (dead[i])
+        if (w[i] && dead[i])
             party_clear_away(w[i]);
     for (int i = 0; i < MEMBERS; i++)
-        if (!dead[i])
+        if (w[i] && !dead[i])
             party_leave(w[i]);
 }
 
@@ -156,6 +164,87 @@ TEST_WITH(announce_goes_past_a_leader_that_stands_still, join_all, leave_all)
     atomic_store(&gate, true);
     assert_status(tenrec_worker_set_member_callbacks(w[LEADER], NULL, &err), &err);
     leave_unknown(one);
+}
+
+/* ---- many leave while an inner member fails ------------------------------------------ */
+
+static void stand_when_left(struct tenrec_worker *self, const struct tenrec_worker_info *who,
+                            const tenrec_error *why, uint64_t version, void *arg)
+{
+    (void)why;
+    stand(self, who, version, arg);
+}
+
+struct leaver {
+    pthread_t thread;
+    struct tenrec_worker *w;
+    tenrec_error err;
+    tenrec_status st;
+};
+
+static void *leave(void *arg)
+{
+    struct leaver *l = arg;
+
+    l->st = tenrec_shutdown(l->w, TENREC_GRACEFUL, 2 * CLUSTER_LONG_MS, &l->err);
+    return NULL;
+}
+
+/* Its answers do not arrive while a leader waits until others take it for dead. */
+static void join_all_less_patient(void)
+{
+    static const char *const quick[] = { "worker.heartbeat_misses=15", NULL };
+
+    join_with(quick);
+}
+
+/* All members above the leader leave; the leader has a part of their news, and answers nothing. */
+static void leave_past_the_leader(bool dies)
+{
+    const struct tenrec_member_callbacks c = { .size = sizeof c, .left = stand_when_left };
+    struct leaver l[MEMBERS];
+    tenrec_error err;
+
+    atomic_store(&gate, false);
+    atomic_store(&stands, false);
+    assert_status(tenrec_worker_set_member_callbacks(w[LEADER], &c, &err), &err);
+    for (int i = BELOW; i < MEMBERS; i++) {
+        l[i] = (struct leaver){ .w = w[i] };
+        assert_int_equal(pthread_create(&l[i].thread, NULL, leave, &l[i]), 0);
+    }
+    assert_becomes(atomic_load(&stands));
+    if (dies) {
+        chain_shutdown(w[LEADER]->chain);
+        atomic_store(&gate, true);
+        monitor_stop(w[LEADER]);
+        dead[LEADER] = true;
+    }
+    for (int i = BELOW; i < MEMBERS; i++) {
+        pthread_join(l[i].thread, NULL);
+        assert_status(l[i].st, &l[i].err);
+    }
+    atomic_store(&gate, true);
+    for (int i = BELOW; i < MEMBERS; i++) {
+        char name[32];
+
+        snprintf(name, sizeof name, "worker%d", ids[i]);
+        for (int k = 0; k < LEADER; k++)
+            assert_becomes(!knows(w[k], name));
+        tenrec_worker_drop(w[i]);
+        w[i] = NULL;
+    }
+}
+
+TEST_WITH(announce_of_many_that_leave_goes_past_a_leader_that_dies_meanwhile, join_all_less_patient,
+          leave_all)
+{
+    leave_past_the_leader(true);
+}
+
+TEST_WITH(announce_of_many_that_leave_goes_past_a_leader_that_stands_still, join_all_less_patient,
+          leave_all)
+{
+    leave_past_the_leader(false);
 }
 
 /* ---- many at once -------------------------------------------------------------------- */
