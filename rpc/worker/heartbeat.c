@@ -86,7 +86,9 @@ enum heartbeat_due heartbeats_next(struct heartbeats *h, uint64_t now_ns, struct
         one->asked = true;
         one->next_ns = now_ns + h->rules.interval_ns;
         *ret = *one;
-        return heartbeat_is_over(h, one) ? HEARTBEAT_DEAD : HEARTBEAT_ASK;
+        if (!heartbeat_is_over(h, one))
+            return HEARTBEAT_ASK;
+        return one->gone || one->consulted ? HEARTBEAT_DEAD : HEARTBEAT_CONSULT;
     }
     return HEARTBEAT_REST;
 }
@@ -97,7 +99,7 @@ void heartbeats_answered(struct heartbeats *h, tenrec_peer id, int64_t incarnati
 
     if (!one)
         return;
-    one->asked = one->suspected = false;
+    one->asked = one->suspected = one->consulted = false;
     one->missed = one->refused = 0;
 }
 
@@ -106,15 +108,59 @@ void heartbeats_progress(struct heartbeats *h, tenrec_peer id, int64_t incarnati
 {
     struct heartbeat *one = heartbeat_find(h, id, incarnation);
 
-    if (one)
-        one->missed = 0;
+    if (!one)
+        return;
+    one->missed = 0;
+    one->consulted = one->consulted && one->refused >= h->rules.misses;
+}
+
+void heartbeats_consulted(struct heartbeats *h, tenrec_peer id, int64_t incarnation, uint32_t n,
+                          uint64_t now_ns)
+{
+    struct heartbeat *one = heartbeat_find(h, id, incarnation);
+
+    if (!one)
+        return;
+    one->consulted = true;
+    one->others = n;
+    one->denials = 0;
+    if (n == 0)
+        one->next_ns = now_ns;
+}
+
+void heartbeats_vouched(struct heartbeats *h, tenrec_peer id, int64_t incarnation, bool alive,
+                        uint64_t now_ns)
+{
+    struct heartbeat *one = heartbeat_find(h, id, incarnation);
+
+    if (!one || !one->consulted)
+        return;
+    if (alive) {
+        one->consulted = one->asked = false;
+        one->missed = one->refused = 0;
+    } else if (++one->denials >= one->others) {
+        one->next_ns = now_ns;
+    }
+}
+
+tenrec_status heartbeats_check(struct heartbeats *h, tenrec_peer id, int64_t incarnation,
+                               uint64_t now_ns, tenrec_error *err)
+{
+    struct heartbeat *one = find_or_add(h, id, incarnation, now_ns);
+
+    if (!one)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the members to monitor");
+    if (!one->suspected && !one->asked)
+        one->next_ns = now_ns;
+    one->suspected = true;
+    return TENREC_OK;
 }
 
 bool heartbeats_is_dead(struct heartbeats *h, tenrec_peer id, int64_t incarnation)
 {
     const struct heartbeat *one = heartbeat_find(h, id, incarnation);
 
-    return one && heartbeat_is_over(h, one);
+    return one && heartbeat_is_over(h, one) && (one->gone || one->consulted);
 }
 
 bool heartbeats_suspects(const struct heartbeats *h, tenrec_peer id, int64_t incarnation)
@@ -175,7 +221,7 @@ void heartbeats_start_over(struct heartbeats *h, uint64_t now_ns)
     for (size_t i = 0; i < h->n; i++) {
         struct heartbeat *one = &h->list[i];
 
-        one->asked = false;
+        one->asked = one->consulted = false;
         one->missed = one->refused = 0;
         one->next_ns = now_ns;
     }

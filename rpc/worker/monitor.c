@@ -220,6 +220,8 @@ static bool monitor_work(struct monitor *m, uint64_t *next_ns)
         monitor_remove(m, &one);
     else
         monitor_probe(m, one.id, one.incarnation);
+    if (due == HEARTBEAT_CONSULT)
+        monitor_consult(m, one.id, one.incarnation);
     pthread_mutex_lock(&m->lock);
     m->removing = false;
     pthread_cond_broadcast(&m->changed);

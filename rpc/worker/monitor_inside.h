@@ -84,6 +84,8 @@ struct monitor {
 
 /* Sends a member our version, which it answers. No lock held. */
 void monitor_probe(struct monitor *m, tenrec_peer id, int64_t incarnation);
+/* Asks two others whether they reach that member. No lock held. */
+void monitor_consult(struct monitor *m, tenrec_peer id, int64_t incarnation);
 /* Returns true if such a message after the first `n_sent` waits for its answer. Lock held. */
 bool monitor_probes_wait(const struct monitor *m, int64_t n_sent);
 

@@ -16,16 +16,20 @@
 #include <stdlib.h>
 
 /* A VIEW message is four numbers: the sender's version, flags, id and incarnation; one of a sweep
- * has the level of a block and changes (view_news.h) behind them. Its answer is two: the answerer's
- * version (of a sweep that has ended, that of the message; 0 if it is refused), and whether the
- * sender is a member there. */
+ * has the level of a block and changes (view_news.h) behind them; one that asks about a third
+ * member has its id and incarnation behind them. Its answer is two: the answerer's version (of a
+ * sweep that has ended, that of the message; 0 if it is refused), and whether the sender is a
+ * member there, or the third member answers. */
 enum { VIEW_VERSION, VIEW_FLAGS, VIEW_ID, VIEW_INCARNATION, VIEW_NUMBERS };
+enum { CHECK_ID = VIEW_NUMBERS, CHECK_INCARNATION, CHECK_NUMBERS };
+enum { OTHERS = 2 /* that are asked about a third member */ };
 enum { RET_VERSION, RET_KNOWN, RET_NUMBERS };
 enum {
     FLAG_LEAVING = 1,
-    FLAG_WAIT = 2, /* answer once at that version; not in heartbeats: the store may be slow */
-    FLAG_UP = 4,   /* answer once all members know */
-    FLAG_DOWN = 8, /* answer once all members of the block know */
+    FLAG_WAIT = 2,   /* answer once at that version; not in heartbeats: the store may be slow */
+    FLAG_UP = 4,     /* answer once all members know */
+    FLAG_DOWN = 8,   /* answer once all members of the block know */
+    FLAG_THIRD = 16, /* answer whether the third member answers you */
 };
 
 /* A VIEW message that is answered later. */
@@ -35,7 +39,9 @@ struct view_ask {
     struct tenrec_route route;
     tenrec_peer id; /* claimed by the sender */
     int64_t incarnation;
-    bool leaving; /* a member that is about to leave: no new calls */
+    bool leaving;      /* a member that is about to leave: no new calls */
+    tenrec_peer about; /* the third member */
+    int64_t about_incarnation;
 };
 
 /* Ids of calls are positive. */
@@ -47,7 +53,9 @@ struct sent {
     int64_t msg_id;
     tenrec_peer id;
     int64_t incarnation;
-    struct sweep_send sweep; /* without its news; kind is SWEEP_NONE for others */
+    tenrec_peer about;         /* the third member that is asked about */
+    int64_t about_incarnation; /* 0: none */
+    struct sweep_send sweep;   /* without its news; kind is SWEEP_NONE for others */
     uint64_t since_ns;
     bool completed; /* by the agent */
     bool over;      /* answered, failed or abandoned */
@@ -93,7 +101,9 @@ static void on_sent(void *arg, const tenrec_error *why)
     s->completed = true;
     if (why && !s->over) {
         s->over = true;
-        if (s->sweep.kind == SWEEP_NONE)
+        if (s->about_incarnation)
+            heartbeats_vouched(&m->beats, s->about, s->about_incarnation, false, clock_now_ns());
+        else if (s->sweep.kind == SWEEP_NONE)
             heartbeats_failed(&m->beats, s->id, s->incarnation, is_refusal(why), clock_now_ns());
         else
             sent_lost(m, s);
@@ -134,6 +144,54 @@ void monitor_probe(struct monitor *m, tenrec_peer id, int64_t incarnation)
         chain_send(w->chain, id, msg, (struct tenrec_done){ on_sent, s });
     else
         free(s);
+}
+
+/* ---- a third member --------------------------------------------------------------- */
+
+static void ask_about(struct monitor *m, const struct membership_view_entry *other, tenrec_peer id,
+                      int64_t incarnation)
+{
+    const int64_t number[CHECK_NUMBERS] = { [VIEW_VERSION] = m->view.version,
+                                            [VIEW_FLAGS] = FLAG_THIRD,
+                                            [VIEW_ID] = m->w->self.id,
+                                            [VIEW_INCARNATION] = m->incarnation,
+                                            [CHECK_ID] = id,
+                                            [CHECK_INCARNATION] = incarnation };
+    struct sent *s = memory_new(1, sizeof *s);
+    struct tenrec_msg *msg = NULL;
+
+    if (!s || rref_numbers_write(TENREC_MSG_VIEW, number, CHECK_NUMBERS, &msg, NULL) != TENREC_OK) {
+        free(s);
+        return;
+    }
+    s->id = other->id;
+    s->incarnation = other->incarnation;
+    s->about = id;
+    s->about_incarnation = incarnation;
+    pthread_mutex_lock(&m->lock);
+    sent_add(m, s, msg);
+    pthread_mutex_unlock(&m->lock);
+    chain_send(m->w->chain, other->id, msg, (struct tenrec_done){ on_sent, s });
+}
+
+/* The next members behind it, by id. */
+void monitor_consult(struct monitor *m, tenrec_peer id, int64_t incarnation)
+{
+    struct membership_view_entry other[OTHERS];
+    uint32_t n = 0;
+
+    pthread_mutex_lock(&m->lock);
+    for (size_t i = 1, at = membership_view_index(&m->view, id); i < m->view.n && n < OTHERS; i++) {
+        const struct membership_view_entry *e = &m->view.entry[(at + i) % m->view.n];
+
+        if (e->incarnation != m->incarnation && e->incarnation != incarnation &&
+            !heartbeats_suspects(&m->beats, e->id, e->incarnation))
+            other[n++] = *e;
+    }
+    heartbeats_consulted(&m->beats, id, incarnation, n, clock_now_ns());
+    pthread_mutex_unlock(&m->lock);
+    for (uint32_t i = 0; i < n; i++)
+        ask_about(m, &other[i], id, incarnation);
 }
 
 /* Lock held. */
@@ -391,6 +449,52 @@ bool monitor_view_wait(struct tenrec_worker *w, struct ask *a)
     return waits;
 }
 
+/* The third member was polled when the question arrived. */
+static void check_ready(struct tenrec_worker *w, struct ask *ask)
+{
+    struct view_ask *a = (struct view_ask *)(void *)ask;
+    struct monitor *m = group_of(w)->monitor;
+    int64_t number[RET_NUMBERS];
+    struct tenrec_msg *msg = NULL;
+
+    pthread_mutex_lock(&m->lock);
+    number[RET_VERSION] = m->view.version;
+    number[RET_KNOWN] = monitor_keeps(m) &&
+                        membership_view_find(&m->view, a->about, a->about_incarnation) &&
+                        !heartbeats_suspects(&m->beats, a->about, a->about_incarnation);
+    pthread_mutex_unlock(&m->lock);
+    if (rref_numbers_write(TENREC_MSG_VIEW_RET, number, RET_NUMBERS, &msg, NULL) == TENREC_OK)
+        answer_send(w, a->ask.from, a->msg_id, &a->route, msg, NULL);
+    free(a);
+}
+
+/* Returns true if `msg` asks about a third member, of which only members may ask. */
+static bool check_arrived(struct tenrec_worker *w, tenrec_peer from, const struct tenrec_msg *msg)
+{
+    struct monitor *m = group_of(w)->monitor;
+    struct view_ask *a;
+    int64_t n[CHECK_NUMBERS];
+
+    if (!m || from < 0 || rref_numbers_read(msg, CHECK_NUMBERS, n, NULL) != TENREC_OK ||
+        n[VIEW_FLAGS] != FLAG_THIRD || n[VIEW_ID] != from || n[CHECK_ID] < 0 ||
+        n[CHECK_ID] >= RANKS_MAX || !(a = memory_new(1, sizeof *a)))
+        return false;
+    *a = (struct view_ask){ .ask = { .from = from,
+                                     .version = INT64_MAX,
+                                     .deadline_ns = clock_now_ns() + m->beats.rules.interval_ns / 2,
+                                     .ready = check_ready },
+                            .msg_id = msg->id,
+                            .route = msg->route,
+                            .about = (tenrec_peer)n[CHECK_ID],
+                            .about_incarnation = n[CHECK_INCARNATION] };
+    pthread_mutex_lock(&m->lock);
+    if (membership_view_find(&m->view, a->about, a->about_incarnation) && a->about != m->w->self.id)
+        heartbeats_check(&m->beats, a->about, a->about_incarnation, clock_now_ns(), NULL);
+    monitor_keep(m, &a->ask);
+    pthread_mutex_unlock(&m->lock);
+    return true;
+}
+
 void monitor_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
 {
     struct monitor *m = group_of(w)->monitor;
@@ -402,7 +506,7 @@ void monitor_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_ms
     tenrec_error why;
     tenrec_status st;
 
-    if (sweep_arrived(w, from, msg)) {
+    if (sweep_arrived(w, from, msg) || check_arrived(w, from, msg)) {
         msg->release(msg);
         return;
     }
@@ -443,6 +547,9 @@ void monitor_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_m
             continue;
         s->over = true;
         heartbeats_answered(&m->beats, s->id, s->incarnation);
+        if (s->about_incarnation)
+            heartbeats_vouched(&m->beats, s->about, s->about_incarnation, n[RET_KNOWN] == 1,
+                               clock_now_ns());
         if (s->sweep.kind != SWEEP_NONE && n[RET_VERSION] >= s->sweep.version)
             sweep_confirmed(m, &s->sweep);
         else if (s->sweep.kind != SWEEP_NONE)

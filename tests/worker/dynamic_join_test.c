@@ -444,6 +444,51 @@ TEST_WITH(dynamic_a_reference_waits_until_its_receiver_knows_the_owner, begin_be
     tenrec_rref_drop(r);
 }
 
+/* ---- a cut between two members ------------------------------------------------------------ */
+
+/* worker0 follows worker1 and worker2; what it asks worker2 does not arrive. */
+static atomic_bool cut_off;
+static atomic_uint consulted;
+
+void __real_monitor_probe(struct monitor *m, tenrec_peer id, int64_t incarnation);
+void __wrap_monitor_probe(struct monitor *m, tenrec_peer id, int64_t incarnation);
+void __wrap_monitor_probe(struct monitor *m, tenrec_peer id, int64_t incarnation)
+{
+    if (!atomic_load(&cut_off) || m->w->self.id != 0 || id != 2)
+        __real_monitor_probe(m, id, incarnation);
+}
+
+void __real_monitor_consult(struct monitor *m, tenrec_peer id, int64_t incarnation);
+void __wrap_monitor_consult(struct monitor *m, tenrec_peer id, int64_t incarnation);
+void __wrap_monitor_consult(struct monitor *m, tenrec_peer id, int64_t incarnation)
+{
+    if (m->w->self.id == 0 && id == 2)
+        atomic_fetch_add(&consulted, 1);
+    __real_monitor_consult(m, id, incarnation);
+}
+
+TEST_WITH(dynamic_member_that_only_one_other_cannot_reach_stays, begin, NULL)
+{
+    static const char *const quick[] = { "worker.heartbeat_misses=2", NULL };
+    enum { MEMBERS = 6 };
+    struct tenrec_worker *w[MEMBERS];
+    tenrec_error err;
+
+    for (int i = 0; i < MEMBERS; i++) {
+        w[i] = party_worker(i, NULL, i == 0 ? quick : NULL, functions_register);
+        assert_status(tenrec_init_rpc(w[i], &err), &err);
+    }
+    atomic_store(&consulted, 0);
+    atomic_store(&cut_off, true);
+    assert_becomes(atomic_load(&consulted) >= 3);
+    atomic_store(&cut_off, false);
+    for (int i = 0; i < MEMBERS; i++)
+        party_await(w[i], MEMBERS);
+    functions_must_call_add(w[0], "worker2");
+    for (int i = 0; i < MEMBERS; i++)
+        party_leave(w[i]);
+}
+
 /* ---- mixing ---------------------------------------------------------------------------- */
 
 TEST_WITH(dynamic_and_static_workers_do_not_mix, begin, NULL)

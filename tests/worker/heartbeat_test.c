@@ -50,6 +50,16 @@ static tenrec_peer due(enum heartbeat_due expected)
     return one.id;
 }
 
+/* The verdict is due, and no other member can be asked. */
+static tenrec_peer dead(void)
+{
+    const tenrec_peer id = due(HEARTBEAT_CONSULT);
+
+    heartbeats_consulted(&beats, id, 100 + id, 0, now);
+    assert_int_equal(due(HEARTBEAT_DEAD), id);
+    return id;
+}
+
 TEST_WITH(heartbeat_lasts_while_bytes_arrive, begin, end)
 {
     follow(2);
@@ -63,7 +73,7 @@ TEST_WITH(heartbeat_lasts_while_bytes_arrive, begin, end)
         assert_int_equal(due(HEARTBEAT_ASK), 0);
     }
     now += SECOND;
-    assert_int_equal(due(HEARTBEAT_DEAD), 0);
+    assert_int_equal(dead(), 0);
     assert_string_equal(heartbeat_why(&beats, &beats.list[0]), "it does not answer");
 }
 
@@ -112,9 +122,66 @@ TEST_WITH(heartbeat_finds_a_member_dead_that_never_answers, begin, end)
         due(HEARTBEAT_ASK);
     }
     now += SECOND;
-    assert_int_equal(due(HEARTBEAT_DEAD), 0);
+    assert_int_equal(dead(), 0);
     now += SECOND; /* when it could not be buried */
     assert_int_equal(due(HEARTBEAT_DEAD), 0);
+}
+
+static void miss_all(void)
+{
+    for (int i = 0; i < MISSES; i++) {
+        now += SECOND;
+        due(HEARTBEAT_ASK);
+    }
+    now += SECOND;
+    assert_int_equal(due(HEARTBEAT_CONSULT), 0);
+    heartbeats_consulted(&beats, 0, 100, 2, now);
+    assert_false(heartbeats_suspects(&beats, 0, 100));
+}
+
+TEST_WITH(heartbeat_of_a_member_that_answers_another_is_no_verdict, begin, end)
+{
+    follow(2);
+    for (int i = 0; i < 3; i++) {
+        miss_all();
+        heartbeats_vouched(&beats, 0, 100, false, now);
+        heartbeats_vouched(&beats, 0, 100, true, now);
+        assert_false(heartbeats_is_dead(&beats, 0, 100));
+        due(HEARTBEAT_REST);
+    }
+}
+
+TEST_WITH(heartbeat_verdict_is_due_when_all_that_are_asked_have_answered, begin, end)
+{
+    follow(2);
+    miss_all();
+    heartbeats_vouched(&beats, 0, 100, false, now);
+    due(HEARTBEAT_REST);
+    heartbeats_vouched(&beats, 0, 100, false, now);
+    assert_int_equal(due(HEARTBEAT_DEAD), 0);
+}
+
+TEST_WITH(heartbeat_verdict_waits_an_interval_for_members_that_are_silent, begin, end)
+{
+    follow(2);
+    miss_all();
+    now += SECOND - 1;
+    due(HEARTBEAT_REST);
+    now++;
+    assert_int_equal(due(HEARTBEAT_DEAD), 0);
+}
+
+/* Another member asks for it. */
+TEST_WITH(heartbeat_polls_at_once_when_another_member_asks_and_misses_nothing, begin, end)
+{
+    follow(5);
+    for (int i = 0; i < 3 * MISSES; i++)
+        assert_status(heartbeats_check(&beats, 4, 104, now, &err), &err);
+    assert_true(heartbeats_suspects(&beats, 4, 104));
+    assert_int_equal(due(HEARTBEAT_ASK), 4);
+    due(HEARTBEAT_REST);
+    heartbeats_answered(&beats, 4, 104);
+    assert_false(heartbeats_suspects(&beats, 4, 104));
 }
 
 TEST_WITH(heartbeat_forgets_misses_when_answered, begin, end)
@@ -153,7 +220,7 @@ TEST_WITH(heartbeat_polls_sooner_where_no_process_listens, begin, end)
         heartbeats_failed(&beats, 4, 104, true, now);
         now += SECOND / 4;
     }
-    assert_int_equal(due(HEARTBEAT_DEAD), 4);
+    assert_int_equal(dead(), 4);
     assert_true(now - since < SECOND);
 }
 
@@ -206,7 +273,7 @@ TEST_WITH(heartbeat_forgets_another_life, begin, end)
         due(HEARTBEAT_ASK);
     }
     now += SECOND;
-    due(HEARTBEAT_DEAD);
+    dead();
 }
 
 /* A member that was cut off from all has missed the answers of all. */
@@ -224,5 +291,5 @@ TEST_WITH(heartbeat_starts_over_after_being_cut_off, begin, end)
         due(HEARTBEAT_ASK);
         now += SECOND;
     }
-    due(HEARTBEAT_DEAD);
+    dead();
 }
