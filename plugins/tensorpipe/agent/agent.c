@@ -55,13 +55,27 @@ static tenrec_status op_start(struct tenrec_agent *self, const struct tenrec_mem
     return st;
 }
 
+/* It may say nothing before it leaves, or dies. */
+static void recognise_one(struct pipe *p, void *arg)
+{
+    const struct tenrec_member *member = arg;
+
+    if (atomic_load(&p->caller.claims) && p->caller.id == member->id)
+        pipe_post(p, &p->read.task);
+}
+
 static void op_member_joined(struct tenrec_agent *self, const struct tenrec_member *member)
 {
     struct agent *a = self->impl;
+    struct tenrec_member joined = *member;
     tenrec_error err;
 
     if (agent_add_member(a, member, &err))
         agent_log(a, TENREC_LOG_ERROR, "%s", err.text);
+    pipe_table_enter(&a->ep);
+    if (agent_runs(a))
+        pipe_table_each(&a->pipes, recognise_one, &joined);
+    pipe_table_leave(&a->ep);
     descriptors_reserve(a, (unsigned)atomic_load(&a->ep.peers_end));
 }
 

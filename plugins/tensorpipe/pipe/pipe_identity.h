@@ -13,10 +13,10 @@ struct pipe;
 
 /* The caller of an incoming pipe. */
 struct pipe_caller {
-    bool claims;    /* to be a member that is not known, as below */
-    bool named;     /* all that it gives is a name */
-    bool counted;   /* among the callers of its peer; the loop thread's */
-    tenrec_peer id; /* as it claims; and so the next two */
+    atomic_bool claims; /* to be a member that is not known, as below; set by the reader */
+    bool named;         /* all that it gives is a name */
+    bool counted;       /* among the callers of its peer; the loop thread's */
+    tenrec_peer id;     /* as it claims; and so the next two */
     uint64_t incarnation, proof;
     _Atomic(struct peer *) member; /* that it has proved to be, set by the reader; NULL */
     struct conn_peer proved;       /* as the proof of its first connection has shown */

@@ -155,6 +155,44 @@ TEST_WITH(member_with_two_pipes_is_lost_with_the_last, setup, teardown)
     assert_becomes(n[1].callers_lost == 1);
 }
 
+/* ---- members that are not known yet ---------------------------------------------- */
+
+static void setup_of_one(void)
+{
+    for (int i = 0; i < 2; i++) {
+        node_init(&n[i], i);
+        n[i].dynamic = true;
+        node_open(&n[i]);
+    }
+    nodes_start(&n[1], 1);
+}
+
+static void teardown_of_one(void)
+{
+    node_shutdown(&n[1]);
+    node_close(&n[1]);
+    node_close(&n[0]);
+}
+
+/* It says nothing, neither before nor after. */
+TEST_WITH(member_that_called_before_it_was_known_is_lost_with_its_pipe, setup_of_one,
+          teardown_of_one)
+{
+    char text[IDENTITY_MAX];
+    struct raw_pipe p, other;
+
+    claim(text, &n[0], right_proof());
+    raw_pipe_open_as(&p, n[1].address, text);
+    /* What its loop had to do before is done when it answers another caller. */
+    raw_pipe_open(&other, n[1].address);
+    assert_answers(&other);
+    n[1].agent.ops->member_joined(&n[1].agent, &n[0].member);
+    assert_answers(&other);
+    raw_pipe_close(&p);
+    assert_becomes(n[1].callers_lost == 1);
+    raw_pipe_close(&other);
+}
+
 /* A proof is for one member: shown to another it is worth nothing. */
 TEST_WITH(proof_is_of_no_use_to_the_process_that_received_the_proof, setup, teardown)
 {

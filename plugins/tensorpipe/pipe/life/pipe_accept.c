@@ -32,10 +32,10 @@ static tenrec_status accept_identity(struct pipe *p, const struct identity *iden
     p->caller.id = identity->rank;
     p->caller.incarnation = identity->incarnation;
     p->caller.proof = identity->proof;
+    /* First: a member that joins now sees the claim, or is found. */
+    atomic_store(&p->caller.claims, p->ep->dynamic);
     if (pipe_recognise(p))
         handshake_trust(&p->handshake.entry);
-    else
-        p->caller.claims = p->ep->dynamic;
     return TENREC_OK;
 }
 

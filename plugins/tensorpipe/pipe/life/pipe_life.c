@@ -37,6 +37,8 @@ static void read_run(struct reactor_task *t)
 {
     struct pipe *p = CONTAINER(t, struct pipe, read.task);
 
+    if (unlikely(p->caller.claims))
+        pipe_recognise(p);
     if (pipe_state(p) == PIPE_ESTABLISHED && (!p->outgoing || role_try(p))) {
         pipe_read(p, READ_DRAIN);
         if (p->outgoing)
