@@ -3,13 +3,11 @@
 #include "value.h"
 #include "worker.h"
 
-#include <unistd.h>
-
 struct answer {
     PyObject_HEAD
     struct tenrec_call *call; /* NULL after the answer */
     PyObject *worker;
-    pid_t pid;
+    unsigned forks; /* forked_count of the process that has the call */
 };
 
 static PyObject *answer_type;
@@ -22,7 +20,7 @@ PyObject *answer_new(struct tenrec_call *call, PyObject *worker)
         return NULL;
     me->call = call;
     me->worker = Py_NewRef(worker);
-    me->pid = getpid();
+    me->forks = forked_count();
     return (PyObject *)me;
 }
 
@@ -38,7 +36,7 @@ bool answer_forget(PyObject *self)
 /* Takes the call; NULL with an exception if it is answered, or this process is a child. */
 static struct tenrec_call *answer_take(struct answer *me)
 {
-    struct tenrec_call *call = me->pid == getpid() ? me->call : NULL;
+    struct tenrec_call *call = me->forks == forked_count() ? me->call : NULL;
 
     me->call = NULL;
     if (!call)
@@ -85,7 +83,7 @@ static void answer_dealloc(PyObject *self)
     struct answer *me = (struct answer *)self;
     tenrec_error err;
 
-    if (me->call && me->pid == getpid()) {
+    if (me->call && me->forks == forked_count()) {
         tenrec_fail(&err, TENREC_ECANCELED, "the coroutine ended without a result");
         answer_finish(me->call, err.code, &err);
     }

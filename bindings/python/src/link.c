@@ -4,13 +4,12 @@
 #include "worker.h"
 
 #include <tenrec/link.h>
-#include <unistd.h>
 
 struct link {
     PyObject_HEAD
     struct tenrec_link *l; /* NULL after the drop */
     PyObject *worker, *name;
-    pid_t pid;
+    unsigned forks;
 };
 
 static PyObject *link_type;
@@ -60,7 +59,7 @@ PyObject *link_connect(PyObject *worker, PyObject *record)
     me->l = l;
     me->worker = Py_NewRef(worker);
     me->name = python_text(tenrec_link_name(l));
-    me->pid = getpid();
+    me->forks = forked_count();
     if (me->name)
         return (PyObject *)me;
     Py_DECREF(me);
@@ -73,7 +72,7 @@ static void link_release(struct link *me)
     struct tenrec_link *l = me->l;
 
     me->l = NULL;
-    if (me->pid != getpid())
+    if (me->forks != forked_count())
         return;
     Py_BEGIN_ALLOW_THREADS
     tenrec_link_drop(l);

@@ -7,7 +7,6 @@
 #include "weights.h"
 
 #include <tenrec/config.h>
-#include <unistd.h>
 
 /* Running functions have this time, in milliseconds, when a program ends without a shutdown. */
 #define STOP_MS 5000
@@ -16,7 +15,7 @@ struct worker *worker_checked(PyObject *self)
 {
     struct worker *me = (struct worker *)self;
 
-    if (me->w && me->pid == getpid())
+    if (me->w && me->forks == forked_count())
         return me;
     if (me->w)
         PyErr_SetString(PyExc_RuntimeError, "this worker is that of the parent process, before "
@@ -28,7 +27,7 @@ struct worker *worker_checked(PyObject *self)
 
 bool worker_is_own(const PyObject *self)
 {
-    return ((const struct worker *)(const void *)self)->pid == getpid();
+    return ((const struct worker *)(const void *)self)->forks == forked_count();
 }
 
 struct tenrec_worker *worker_of(PyObject *self)
@@ -85,7 +84,7 @@ static PyObject *worker_open(PyObject *self, PyObject *args)
         tenrec_config_drop(config);
         return NULL;
     }
-    me->pid = getpid();
+    me->forks = forked_count();
     st = tenrec_worker_new(config, &me->w, &err);
     tenrec_config_drop(config);
     if (st)
@@ -156,7 +155,7 @@ static void worker_end(struct worker *me)
 {
     tenrec_error err;
 
-    if (!me->w || me->abandoned || me->pid != getpid())
+    if (!me->w || me->abandoned || me->forks != forked_count())
         return;
     Py_BEGIN_ALLOW_THREADS
     if (tenrec_worker_running(me->w) &&

@@ -92,7 +92,7 @@ struct worker {
     struct functions functions;
     struct callbacks callbacks;
     PyObject *as_tensor; /* NULL: none */
-    pid_t pid;           /* the process that opened it, which alone may use it */
+    unsigned forks;      /* forked_count of the process that opened it, which alone may use it */
     bool abandoned;      /* a function still ran when the worker was stopped: it is never freed */
 };
 
