@@ -91,6 +91,12 @@ static enum http_end ask_refused(const struct kubernetes_store *s, long status, 
     }
 }
 
+static void ask_forget(json_t **body)
+{
+    json_decref(*body);
+    *body = NULL;
+}
+
 static enum http_end ask_once(void *arg, uint32_t endpoint, uint64_t deadline_ns, bool *ret_sent,
                               tenrec_error *err)
 {
@@ -107,14 +113,14 @@ static enum http_end ask_once(void *arg, uint32_t endpoint, uint64_t deadline_ns
     if (end == HTTP_OK && (*a->ret == 200 || *a->ret == 201 || *a->ret == 202)) {
         *a->ret = 200;
         if (!r.fn && !json_is_object(*a->ret_body)) {
-            json_decref(*a->ret_body);
+            ask_forget(a->ret_body);
             tenrec_fail(err, TENREC_EPROTOCOL, "the answer is not from a Kubernetes API");
             end = HTTP_NEVER;
         }
     } else if (end == HTTP_OK && *a->ret != 404 && *a->ret != 409 && *a->ret != 410) {
         *ret_sent = true;
         end = ask_refused(a->s, *a->ret, *a->ret_body, token, err);
-        json_decref(*a->ret_body);
+        ask_forget(a->ret_body);
     }
     explicit_bzero(token, sizeof token);
     return end;
