@@ -97,16 +97,10 @@ void tenrec_log_set_callback(tenrec_log_fn *fn, void *arg)
     pthread_mutex_unlock(&lock);
 }
 
-void tenrec_log_set_level(enum tenrec_log_level level)
+enum tenrec_log_level tenrec_log_set_level(enum tenrec_log_level level)
 {
     pthread_once(&once, read_environment);
-    atomic_store(&current_level, (int)level);
-}
-
-enum tenrec_log_level tenrec_log_get_level(void)
-{
-    pthread_once(&once, read_environment);
-    return (enum tenrec_log_level)atomic_load(&current_level);
+    return (enum tenrec_log_level)atomic_exchange(&current_level, (int)level);
 }
 
 bool log_enabled(enum tenrec_log_level level)

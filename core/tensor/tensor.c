@@ -367,16 +367,6 @@ void *tenrec_tensor_data(const struct tenrec_tensor *t)
     return t->desc.data ? (char *)t->desc.data + t->desc.byte_offset : NULL;
 }
 
-uint64_t tenrec_tensor_count(const struct tenrec_tensor *t)
-{
-    return t->bytes / dtype_bytes(t->desc.dtype);
-}
-
-uint64_t tenrec_tensor_bytes(const struct tenrec_tensor *t)
-{
-    return t->bytes;
-}
-
 /* Copies the elements of dimension `dim` and those inside it one after the
  * other; returns the place of the next element. */
 static char *tensor_gather(char *to, const char *from, const struct tenrec_tensor_desc *d,

@@ -54,6 +54,17 @@ void tensor_set_row_major(struct tenrec_tensor_desc *d);
 
 bool tensor_is_contiguous(const struct tenrec_tensor_desc *d);
 
+/* What a function works on; checked by tenrec_tensor_expect. */
+struct tensor_wanted {
+    struct tenrec_dtype dtype;
+    int ndim;             /* -1: any */
+    const int64_t *shape; /* borrows; ndim lengths, -1: any; NULL: any shape */
+};
+
+/* errors: EINVAL */
+tenrec_status tensor_check(const struct tenrec_tensor *t, const struct tensor_wanted *wanted,
+                           tenrec_error *err);
+
 /* The argument of its free function; NULL when that is not `free_fn`. */
 void *tensor_free_arg(const struct tenrec_tensor *t, tenrec_tensor_free_fn *free_fn);
 

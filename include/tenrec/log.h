@@ -33,9 +33,8 @@ typedef void tenrec_log_fn(void *arg, enum tenrec_log_level level, const char *p
  */
 void tenrec_log_set_callback(tenrec_log_fn *fn, void *arg);
 
-/* Lines above this level are not produced. Overrides TENREC_LOG. */
-void tenrec_log_set_level(enum tenrec_log_level level);
-enum tenrec_log_level tenrec_log_get_level(void);
+/* Lines above this level are not produced. Overrides TENREC_LOG. Returns the former level. */
+enum tenrec_log_level tenrec_log_set_level(enum tenrec_log_level level);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -9,6 +9,7 @@
 #ifndef TENREC_TENSOR_H
 #define TENREC_TENSOR_H
 
+#include <stdbool.h>
 #include <tenrec/error.h>
 #include <tenrec/types.h>
 
@@ -116,8 +117,37 @@ const struct tenrec_tensor_desc *tenrec_tensor_desc(const struct tenrec_tensor *
 void *tenrec_tensor_data(const struct tenrec_tensor *t);
 
 /* Number of elements; and their bytes when contiguous. */
-uint64_t tenrec_tensor_count(const struct tenrec_tensor *t);
-uint64_t tenrec_tensor_bytes(const struct tenrec_tensor *t);
+static inline uint64_t tenrec_tensor_count(const struct tenrec_tensor *t)
+{
+    const struct tenrec_tensor_desc *d = tenrec_tensor_desc(t);
+    uint64_t n = 1;
+
+    for (uint32_t i = 0; i < d->ndim; i++)
+        n *= (uint64_t)d->shape[i];
+    return n;
+}
+
+static inline uint64_t tenrec_tensor_bytes(const struct tenrec_tensor *t)
+{
+    const struct tenrec_dtype dtype = tenrec_tensor_desc(t)->dtype;
+
+    return tenrec_tensor_count(t) * (dtype.bits / 8u * dtype.lanes);
+}
+
+/* Checks a tensor before its elements are used through a pointer: in memory of the host, row-major
+ * without gaps, of this type and number of dimensions. A caller may send any view of anything.
+ *
+ *     const float *x;
+ *     size_t n;
+ *     tenrec_tensor_expect(t, TENREC_FLOAT32, 1, &x, &n, err);
+ *
+ * ndim      -1: any
+ * ret_data  address of a pointer that gets the first element, borrowed until t is dropped; or NULL
+ * ret_n     number of elements; or NULL
+ * errors    EINVAL: "the tensor is int32 of [4], expected float32 of 2 dimensions"
+ */
+tenrec_status tenrec_tensor_expect(const struct tenrec_tensor *t, struct tenrec_dtype dtype,
+                                   int ndim, void *ret_data, size_t *ret_n, tenrec_error *err);
 
 /* t itself (shared once more) when it is contiguous and fills its storage,
  * else a contiguous copy. Host memory only.
@@ -154,6 +184,12 @@ tenrec_status tenrec_tensor_to_dlpack(struct tenrec_tensor *t, struct DLManagedT
 
 /* "float32", "bfloat16", "bool"; "?" for a type without a name. */
 const char *tenrec_dtype_name(struct tenrec_dtype dtype);
+
+/* Returns true if both are the same element type. */
+static inline bool tenrec_dtype_equal(struct tenrec_dtype a, struct tenrec_dtype b)
+{
+    return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
+}
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

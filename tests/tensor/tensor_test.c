@@ -570,3 +570,54 @@ TEST(dlpack_out_keeps_the_tensor_until_deleted)
     dl->deleter(dl);
     assert_int_equal(freed.count, 1);
 }
+
+/* ---- expecting ---------------------------------------------------------------- */
+
+TEST(tensor_expect_returns_the_elements_of_a_fitting_tensor)
+{
+    struct tenrec_tensor *t = NULL;
+    const float *data = NULL;
+    size_t n = 0;
+    tenrec_error err;
+
+    assert_int_equal(tenrec_tensor_new(TENREC_FLOAT32, 2, (int64_t[]){ 2, 3 }, &t, &err),
+                     TENREC_OK);
+    assert_status(tenrec_tensor_expect(t, TENREC_FLOAT32, -1, &data, &n, &err), &err);
+    assert_ptr_equal(data, tenrec_tensor_data(t));
+    assert_int_equal(n, 6);
+    assert_status(tenrec_tensor_expect(t, TENREC_FLOAT32, 2, NULL, NULL, &err), &err);
+    tenrec_tensor_drop(t);
+}
+
+TEST(tensor_expect_names_what_differs)
+{
+    static float storage[8];
+    struct tenrec_tensor *t = NULL, *view = NULL;
+    const float *data = storage;
+    size_t n = 1;
+    tenrec_error err;
+
+    assert_int_equal(tenrec_tensor_new(TENREC_INT32, 1, (int64_t[]){ 4 }, &t, &err), TENREC_OK);
+    assert_int_equal(tenrec_tensor_expect(t, TENREC_FLOAT32, -1, &data, &n, &err), TENREC_EINVAL);
+    assert_string_equal(err.text, "the tensor is int32 of [4], expected float32");
+    assert_null(data);
+    assert_int_equal(n, 0);
+    assert_int_equal(tenrec_tensor_expect(t, TENREC_INT32, 2, &data, &n, &err), TENREC_EINVAL);
+    assert_string_equal(err.text, "the tensor is int32 of [4], expected int32 of 2 dimensions");
+    view = view_of(storage, sizeof storage, 1, (int64_t[]){ 4 }, (int64_t[]){ 2 });
+    assert_int_equal(tenrec_tensor_expect(view, TENREC_INT32, 1, &data, &n, &err), TENREC_EINVAL);
+    assert_text_has(err.text, "gaps");
+    assert_int_equal(tenrec_tensor_expect(NULL, TENREC_INT32, 1, &data, &n, &err), TENREC_EINVAL);
+    tenrec_tensor_drop(view);
+    tenrec_tensor_drop(t);
+}
+
+TEST(dtype_equal_compares_code_bits_and_lanes)
+{
+    const struct tenrec_dtype two = { TENREC_DTYPE_FLOAT, 32, 2 };
+
+    assert_true(tenrec_dtype_equal(TENREC_FLOAT32, TENREC_FLOAT32));
+    assert_false(tenrec_dtype_equal(TENREC_FLOAT32, TENREC_INT32));
+    assert_false(tenrec_dtype_equal(TENREC_FLOAT32, TENREC_FLOAT64));
+    assert_false(tenrec_dtype_equal(TENREC_FLOAT32, two));
+}

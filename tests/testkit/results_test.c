@@ -98,6 +98,8 @@ TEST(results_of_tensors_are_null_after_an_error)
 {
     const struct tenrec_tensor_options unknown = { .size = sizeof unknown, .flags = 0xff };
     DLManagedTensor *exported, foreign = { .dl_tensor = { .ndim = -1 } };
+    const float *data;
+    size_t n;
     struct tenrec_tensor *t, *host = NULL;
 
     FAILS(t, tenrec_tensor_new(TENREC_FLOAT32, 2, shape, &t, &err));
@@ -105,6 +107,8 @@ TEST(results_of_tensors_are_null_after_an_error)
     FAILS(t, tensors_view(NULL, 8, TENREC_FLOAT32, 1, shape, NULL, &t, &err));
     FAILS(t, tenrec_tensor_from_dlpack(&foreign, &t, &err));
     assert_int_equal(tenrec_tensor_new(TENREC_FLOAT32, 1, shape, &host, &err), TENREC_OK);
+    FAILS(data, tenrec_tensor_expect(host, TENREC_INT32, -1, &data, NULL, &err));
+    FAILS(n, tenrec_tensor_expect(host, TENREC_INT32, -1, NULL, &n, &err));
     FAILS_WITHOUT_MEMORY(exported, tenrec_tensor_to_dlpack(host, &exported, &err));
     tenrec_tensor_drop(host);
 }

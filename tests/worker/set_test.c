@@ -66,7 +66,7 @@ static void refused(const char *key, const char *value, tenrec_status st, const 
 
 TEST_WITH(set_changes_the_level_and_the_timeout_of_a_running_worker, open_proved, close_two)
 {
-    const enum tenrec_log_level before = tenrec_log_get_level();
+    const enum tenrec_log_level before = tenrec_log_set_level(TENREC_LOG_WARN);
     const int64_t before_ms = tenrec_worker_get_rpc_timeout(two.worker[0]);
     tenrec_error err;
 
@@ -76,8 +76,7 @@ TEST_WITH(set_changes_the_level_and_the_timeout_of_a_running_worker, open_proved
     assert_status(change(0, "worker.rpc_timeout", "none", &err), &err);
     assert_int_equal(tenrec_worker_get_rpc_timeout(two.worker[1]), TENREC_TIMEOUT_NONE);
     assert_status(change(0, "log_level", "error", &err), &err);
-    assert_int_equal(tenrec_log_get_level(), TENREC_LOG_ERROR);
-    tenrec_log_set_level(before);
+    assert_int_equal(tenrec_log_set_level(before), TENREC_LOG_ERROR);
 }
 
 TEST_WITH(set_changes_the_faults_of_a_running_worker, open_proved, close_two)
