@@ -172,12 +172,17 @@ const char *tenrec_value_type_name(uint32_t type);
  * v const struct tenrec_value *. The types after `|` are optional: the variables of absent
  * arguments stay unwritten.
  *
+ * T is a t that tenrec_tensor_expect has checked: behind it the element type, as numpy writes it,
+ * (? bool, B uint8, b int8, h int16, i int32, l int64, e float16, f float32, d float64, E bfloat16,
+ * F complex64, D complex128), and perhaps the shape, with * for any length: "Tf[4,*]".
+ *
  *     int64_t a; struct tenrec_tensor *t;
- *     tenrec_value_unpack(args, n, err, "it", &a, &t);
+ *     tenrec_value_unpack(args, n, err, "iTf", &a, &t);
+ *     const float *x = tenrec_tensor_data(t);
  *
  * ret      pointers are borrowed from the values
  * errors   EINVAL: "argument 2 is text, expected an integer", "takes 2
- *          arguments, got 1"
+ *          arguments, got 1", "argument 1: the tensor is int32 of [4], expected float32"
  */
 tenrec_status tenrec_value_unpack(const struct tenrec_value *v, size_t n, tenrec_error *err,
                                   const char *types, ...);

@@ -5,8 +5,8 @@
 #include "rpc/call/calls.h"
 #include "rpc/call/transfer.h"
 #include "rpc/value/codec.h"
+#include "rpc/value/type_text.h"
 #include "rpc/value/value.h"
-#include "rpc/value/value_block.h"
 
 #include <tenrec/trace.h>
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* value.c - names of values, reading by type text, deep copies. */
+/* value.c - names of values, deep copies. */
 #include <tenrec/value.h>
 
-#include <limits.h>
 #include <stdlib.h>
 
 #include <tenrec/region.h>
@@ -23,126 +22,6 @@ const char *tenrec_value_type_name(uint32_t type)
     };
 
     return type < sizeof names / sizeof *names ? names[type] : "of an unknown type";
-}
-
-/* ---- reading by type text ------------------------------------------------- */
-
-enum { ANY_TYPE = -1 };
-
-/* The type of a letter; 0 for an unknown letter. */
-static const short letter_type[UCHAR_MAX + 1] = {
-    ['b'] = TENREC_VALUE_BOOL, ['i'] = TENREC_VALUE_INT,    ['d'] = TENREC_VALUE_DOUBLE,
-    ['s'] = TENREC_VALUE_TEXT, ['y'] = TENREC_VALUE_BYTES,  ['t'] = TENREC_VALUE_TENSOR,
-    ['r'] = TENREC_VALUE_RREF, ['o'] = TENREC_VALUE_OBJECT, ['g'] = TENREC_VALUE_REGION,
-    ['v'] = ANY_TYPE,
-};
-
-static tenrec_status check_count(size_t n, const char *types, tenrec_error *err)
-{
-    const char *bar = strchr(types, '|');
-    size_t most = strlen(types) - (bar ? 1 : 0);
-    size_t least = bar ? (size_t)(bar - types) : most;
-
-    if (n >= least && n <= most)
-        return TENREC_OK;
-    if (least == most)
-        return tenrec_fail(err, TENREC_EINVAL, "takes %zu argument%s, got %zu", most,
-                           most == 1 ? "" : "s", n);
-    return tenrec_fail(err, TENREC_EINVAL, "takes %zu to %zu arguments, got %zu", least, most, n);
-}
-
-static tenrec_status check_one(const struct tenrec_value *v, size_t number, char letter,
-                               tenrec_error *err)
-{
-    int want = letter_type[(unsigned char)letter];
-
-    if (want == 0)
-        return tenrec_fail(err, TENREC_EINVAL,
-                           "type text has '%c' (one of b i d s y t r o g v and | expected)",
-                           letter);
-    if (want == ANY_TYPE || v->type == (uint32_t)want ||
-        (want == TENREC_VALUE_DOUBLE && v->type == TENREC_VALUE_INT)) {
-        if (want == TENREC_VALUE_TEXT && v->n && memchr(v->u.text, '\0', v->n))
-            return tenrec_fail(err, TENREC_EINVAL, "argument %zu is text with a zero byte in it",
-                               number);
-        return TENREC_OK;
-    }
-    return tenrec_fail(err, TENREC_EINVAL, "argument %zu is %s, expected %s", number,
-                       tenrec_value_type_name(v->type), tenrec_value_type_name((uint32_t)want));
-}
-
-static void value_store(const struct tenrec_value *v, char letter, va_list *ap)
-{
-    switch (letter) {
-    case 'b':
-        *va_arg(*ap, bool *) = v->u.boolean;
-        break;
-    case 'i':
-        *va_arg(*ap, int64_t *) = v->u.integer;
-        break;
-    case 'd':
-        *va_arg(*ap, double *) = v->type == TENREC_VALUE_INT ? (double)v->u.integer : v->u.number;
-        break;
-    case 's':
-        *va_arg(*ap, const char **) = v->u.text;
-        break;
-    case 'y':
-        *va_arg(*ap, const void **) = v->u.bytes;
-        *va_arg(*ap, size_t *) = (size_t)v->n;
-        break;
-    case 't':
-        *va_arg(*ap, struct tenrec_tensor **) = v->u.tensor;
-        break;
-    case 'r':
-        *va_arg(*ap, struct tenrec_rref **) = v->u.rref;
-        break;
-    case 'o':
-        *va_arg(*ap, struct tenrec_object **) = v->u.object;
-        break;
-    case 'g':
-        *va_arg(*ap, const struct tenrec_region_ref **) = v->u.region;
-        break;
-    default:
-        *va_arg(*ap, const struct tenrec_value **) = v;
-    }
-}
-
-tenrec_status values_vget(const struct tenrec_value *v, size_t n, tenrec_error *err,
-                          const char *types, va_list ap)
-{
-    tenrec_status status = check_count(n, types, err);
-    const char *t = types;
-    va_list to;
-
-    /* All values are checked before the first is stored. */
-    for (size_t i = 0; i < n && !status; i++, t++) {
-        if (*t == '|')
-            t++;
-        status = check_one(&v[i], i + 1, *t, err);
-    }
-    if (status)
-        return status;
-    va_copy(to, ap); /* a parameter may be a pointer, of another type than its address */
-    t = types;
-    for (size_t i = 0; i < n; i++, t++) {
-        if (*t == '|')
-            t++;
-        value_store(&v[i], *t, &to);
-    }
-    va_end(to);
-    return TENREC_OK;
-}
-
-tenrec_status tenrec_value_unpack(const struct tenrec_value *v, size_t n, tenrec_error *err,
-                                  const char *types, ...)
-{
-    tenrec_status status;
-    va_list ap;
-
-    va_start(ap, types);
-    status = values_vget(v, n, err, types, ap);
-    va_end(ap);
-    return status;
 }
 
 const struct tenrec_value *tenrec_value_find(const struct tenrec_value *map, const char *key)

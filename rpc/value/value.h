@@ -37,10 +37,6 @@ tenrec_status value_check_region(const struct tenrec_value *v, tenrec_error *err
 /* Drops the tensors of `n` values; frees nothing else. */
 void values_finish(const struct tenrec_value *v, size_t n);
 
-/* tenrec_value_unpack with the addresses in a list. */
-tenrec_status values_vget(const struct tenrec_value *v, size_t n, tenrec_error *err,
-                          const char *types, va_list ap);
-
 /* ---- references: a value shares and drops its handles through their ops ---------------------- */
 
 /* The name of a referenced value, or of a reference to it. Unique in the group and over its

@@ -136,6 +136,61 @@ TEST(value_get_refuses_an_unknown_letter)
     assert_non_null(strstr(err.text, "'q'"));
 }
 
+static void tensor_is_refused(const struct tenrec_value *v, const char *types, const char *text)
+{
+    struct tenrec_tensor *t;
+    tenrec_error err;
+
+    assert_int_equal(tenrec_value_unpack(v, 1, &err, types, &t), TENREC_EINVAL);
+    assert_string_equal(err.text, text);
+}
+
+TEST(value_get_checks_the_elements_and_the_shape_of_a_tensor)
+{
+    struct tenrec_tensor *t = NULL, *got = NULL;
+    struct tenrec_value args[2];
+    int64_t after = 0;
+    tenrec_error err;
+
+    assert_int_equal(tenrec_tensor_new(TENREC_INT32, 2, (int64_t[]){ 2, 30 }, &t, NULL), TENREC_OK);
+    args[0] = tenrec_value_tensor(t);
+    args[1] = tenrec_value_int(5);
+    assert_int_equal(tenrec_value_unpack(args, 1, &err, "Ti", &got), TENREC_OK);
+    assert_ptr_equal(got, t);
+    assert_int_equal(tenrec_value_unpack(args, 2, &err, "Ti[2,*]i", &got, &after), TENREC_OK);
+    assert_int_equal(after, 5);
+    assert_int_equal(tenrec_value_unpack(args, 2, &err, "Ti[*,30]|i", &got, &after), TENREC_OK);
+    assert_int_equal(tenrec_value_unpack(args, 1, &err, "Ti|i", &got, &after), TENREC_OK);
+    tensor_is_refused(args, "Tf", "argument 1: the tensor is int32 of [2,30], expected float32");
+    tensor_is_refused(args, "Ti[60]",
+                      "argument 1: the tensor is int32 of [2,30], expected int32 of [60]");
+    tensor_is_refused(args, "Ti[3,*]",
+                      "argument 1: the tensor is int32 of [2,30], expected int32 of [3,*]");
+    tensor_is_refused(args, "Ti[]",
+                      "argument 1: the tensor is int32 of [2,30], expected int32 of []");
+    tensor_is_refused(args + 1, "Tf", "argument 1 is an integer, expected a tensor");
+    tenrec_tensor_drop(t);
+}
+
+TEST(value_get_refuses_malformed_types_of_tensors)
+{
+    static const char *const malformed[] = { "T",      "Tx",      "Ti[",    "Ti[2",
+                                             "Ti[2,",  "Ti[2,,]", "Ti[-1]", "Ti[2 ]",
+                                             "Ti[**]", "Ti[,2]",  "Ti[2,]", "Ti[99999999999999999]",
+                                             "T[2]" };
+    struct tenrec_tensor *t = NULL, *got;
+    struct tenrec_value arg;
+    tenrec_error err;
+
+    assert_int_equal(tenrec_tensor_new(TENREC_INT32, 1, (int64_t[]){ 2 }, &t, NULL), TENREC_OK);
+    arg = tenrec_value_tensor(t);
+    for (size_t i = 0; i < N(malformed); i++) {
+        assert_int_equal(tenrec_value_unpack(&arg, 1, &err, malformed[i], &got), TENREC_EINVAL);
+        assert_text_has(err.text, "type text has");
+    }
+    tenrec_tensor_drop(t);
+}
+
 TEST(value_find_returns_the_value_when_the_key_is_there)
 {
     const struct tenrec_entry entries[] = { { "a", tenrec_value_int(1) },
