@@ -15,6 +15,7 @@
 #define TENREC_ERROR_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -263,6 +264,19 @@ TENREC_ERROR_INLINE void tenrec_error_prefix(tenrec_error *err, const char *fmt,
             len--; /* no part of a character stays */
     memcpy(err->text + n + 2, old, len);
     err->text[n + 2 + len] = '\0';
+}
+
+/* Prints the error as a line of stderr: "program: text", with the name of the worker that failed if
+ * the text lacks it. Returns 1, the exit status of a program that failed. */
+TENREC_COLD
+TENREC_ERROR_INLINE int tenrec_error_print(const tenrec_error *err, const char *program)
+{
+    const bool named = strstr(err->text, err->worker_name) != NULL; /* also if it is "" */
+    char worker[4 * sizeof err->worker_name];
+
+    tenrec_text_escape(worker, sizeof worker, err->worker_name, "");
+    fprintf(stderr, "%s: %s%s%s\n", program, named ? "" : worker, named ? "" : ": ", err->text);
+    return 1;
 }
 
 #ifdef __cplusplus

@@ -52,6 +52,43 @@ TEST(error_stays_one_line_when_text_steers_the_terminal)
     assert_string_equal(err.text, "ValueError: no\n\tat x\\x1b[2J");
 }
 
+/* stderr is a file while `err` is printed. */
+static void printed(const tenrec_error *err, char *text, size_t room)
+{
+    FILE *f = tmpfile();
+    const int before = dup(STDERR_FILENO);
+    size_t n;
+
+    assert_true(f && before >= 0 && dup2(fileno(f), STDERR_FILENO) >= 0);
+    assert_int_equal(tenrec_error_print(err, "program"), 1);
+    dup2(before, STDERR_FILENO);
+    close(before);
+    rewind(f);
+    n = fread(text, 1, room - 1, f);
+    text[n] = '\0';
+    fclose(f);
+}
+
+TEST(error_print_names_the_worker_once)
+{
+    tenrec_error err;
+    char text[256];
+
+    tenrec_fail(&err, TENREC_EINVAL, "argument 1 is text");
+    printed(&err, text, sizeof text);
+    assert_string_equal(text, "program: argument 1 is text\n");
+    snprintf(err.worker_name, sizeof err.worker_name,
+             "worker\x1b"
+             "0");
+    printed(&err, text, sizeof text);
+    assert_string_equal(text, "program: worker\\x1b0: argument 1 is text\n");
+    snprintf(err.worker_name, sizeof err.worker_name, "worker0");
+    tenrec_fail(&err, TENREC_ENOFUNCTION, "'worker0' has no function 'f'");
+    snprintf(err.worker_name, sizeof err.worker_name, "worker0");
+    printed(&err, text, sizeof text);
+    assert_string_equal(text, "program: 'worker0' has no function 'f'\n");
+}
+
 /* Whatever the place takes, so that each cut of the text is met. */
 TEST(error_ends_with_a_whole_character_when_cut_by_a_place)
 {
