@@ -147,6 +147,23 @@ tenrec_status tenrec_worker_get_info_by_id(const struct tenrec_worker *w, tenrec
 tenrec_status tenrec_worker_get_infos(const struct tenrec_worker *w, struct tenrec_worker_info *ret,
                                       size_t room, size_t *ret_n, tenrec_error *err);
 
+/* The id of this worker, its rank in a static group; TENREC_ANONYMOUS while it is not running, or
+ * attached. */
+static inline tenrec_peer tenrec_worker_rank(const struct tenrec_worker *w)
+{
+    struct tenrec_worker_info me;
+
+    return tenrec_get_worker_info(w, NULL, &me, NULL) == TENREC_OK ? me.id : TENREC_ANONYMOUS;
+}
+
+/* The number of workers, this one included; 0 while it is not running. */
+static inline size_t tenrec_worker_size(const struct tenrec_worker *w)
+{
+    size_t n;
+
+    return tenrec_worker_get_infos(w, NULL, 0, &n, NULL) == TENREC_OK ? n : 0;
+}
+
 /* The default limit of a call in milliseconds (TENREC_TIMEOUT_NONE: none).
  * A change applies to later calls.
  *
