@@ -15,6 +15,7 @@
 #ifndef TENREC_TENREC_H
 #define TENREC_TENREC_H
 
+#include <tenrec/call.h>
 #include <tenrec/config.h>
 #include <tenrec/group.h>
 #include <tenrec/log.h>

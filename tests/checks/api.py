@@ -14,7 +14,7 @@ TORCH_TEST = """dist_init get_function_event get_num_owners_and_forks initialize
     wait_until_pending_futures_and_users_flushed worker_name""".split()
 
 # What libtenrec exports: no more than this. A commit that raises a number says in its body why no existing function will do.
-FUNCTIONS_AT_MOST = 202
+FUNCTIONS_AT_MOST = 203
 CONCEPTS_AT_MOST = 22 # the nouns that a user learns
 PART_OF = {"bulk": "region", "chain_options": "chain", "dtype": "tensor", "group_view": "group", "msg": "chain",
            "store_server": "store"}
