@@ -184,10 +184,12 @@ void tenrec_worker_set_peer_lost_callback(struct tenrec_worker *w, tenrec_peer_l
 /* ---- functions for callers ----------------------------------------------- */
 
 enum tenrec_function_flags {
-    TENREC_POOL = 0,        /* runs on the pool, may block */
-    TENREC_INLINE = 1 << 0, /* runs on the delivering thread, may not block */
-    TENREC_LATER = 1 << 1,  /* returning OK does not answer: the answer is sent by
-                               tenrec_call_finish, from any thread. The call lives until then */
+    TENREC_POOL = 0,         /* runs on the pool, may block */
+    TENREC_INLINE = 1 << 0,  /* runs on the delivering thread, may not block */
+    TENREC_LATER = 1 << 1,   /* returning OK does not answer: the answer is sent by
+                                tenrec_call_finish, from any thread. The call lives until then */
+    TENREC_MAILBOX = 1 << 2, /* no function, fn is NULL: the call waits for
+                                tenrec_worker_receive */
 };
 
 /* Answers one call. Returns OK after tenrec_call_return (without it the answer is nil), or an
@@ -199,12 +201,36 @@ typedef tenrec_status tenrec_function_fn(struct tenrec_call *call, void *arg, te
 /* Registers `fn` under `name`; before tenrec_init_rpc or later.
  *
  * name     1..255 bytes; copied. Names that begin with "tenrec." are reserved
+ * fn       NULL with TENREC_MAILBOX
  * flags    enum tenrec_function_flags
  * errors   EINVAL, EEXIST, ENOMEM
  */
 tenrec_status tenrec_worker_register_function(struct tenrec_worker *w, const char *name,
                                               tenrec_function_fn *fn, void *arg, uint32_t flags,
                                               tenrec_error *err);
+
+/* Waits for the next call of a mailbox, in the order in which they arrive; the answer is sent by
+ * tenrec_call_finish. A collective sends its parts as calls, and receives those of the others where
+ * it needs them:
+ *
+ *     tenrec_worker_register_function(w, "part", NULL, NULL, TENREC_MAILBOX, err);
+ *     ...
+ *     tenrec_worker_receive(w, "part", 5000, &call, err);
+ *     tenrec_call_get_args(call, err, "Tf", &part);
+ *     ...
+ *     tenrec_call_finish(call, NULL);
+ *
+ * A call waits at most until its deadline. A mailbox holds as many calls and bytes as
+ * worker.max_queued_calls and max_served_bytes permit, and refuses others with EAGAIN; a shutdown
+ * refuses all with ESHUTDOWN.
+ *
+ * ms       TENREC_TIMEOUT_DEFAULT: the rpc_timeout
+ * ret      owns: tenrec_call_finish it
+ * errors   ETIMEDOUT, ENOTFOUND (no such mailbox), ESHUTDOWN, EWOULDBLOCK, EINVAL (negative ms)
+ * threads  any, several at once; not an inline handler or a callback
+ */
+tenrec_status tenrec_worker_receive(struct tenrec_worker *w, const char *name, int64_t ms,
+                                    struct tenrec_call **ret, tenrec_error *err);
 
 /* The arguments of the call; borrowed until the call is answered. */
 const struct tenrec_value *tenrec_call_args(const struct tenrec_call *c, size_t *ret_n);

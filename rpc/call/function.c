@@ -4,6 +4,7 @@
 #include "core/base/memory.h"
 #include "core/base/text.h"
 #include "rpc/call/calls.h"
+#include "rpc/call/mailbox.h"
 #include "security/proof/rules.h"
 
 #include <stdlib.h>
@@ -18,6 +19,17 @@ void functions_init(struct functions *f)
     pthread_rwlock_init(&f->lock, NULL);
 }
 
+static void function_free(struct function *one)
+{
+    if (one && one->mailbox) {
+        mailbox_finish(one->mailbox);
+        free(one->mailbox);
+    }
+    if (one)
+        free(one->name);
+    free(one);
+}
+
 void functions_finish(struct functions *f)
 {
     struct function *one, *next;
@@ -25,8 +37,7 @@ void functions_finish(struct functions *f)
     HASH_ITER(hh, f->by_name, one, next)
     {
         HASH_DEL(f->by_name, one);
-        free(one->name);
-        free(one);
+        function_free(one);
     }
     pthread_rwlock_destroy(&f->lock);
 }
@@ -63,21 +74,66 @@ tenrec_status functions_none(struct functions *f, const char *worker, const char
                        suggest_hint(&near));
 }
 
+struct pool_task *functions_close(struct functions *f)
+{
+    struct pool_task *held = NULL, **last = &held;
+    struct function *one, *next;
+
+    pthread_rwlock_rdlock(&f->lock);
+    HASH_ITER(hh, f->by_name, one, next)
+    {
+        if (one->mailbox)
+            *last = mailbox_close(one->mailbox);
+        while (*last)
+            last = &(*last)->next;
+    }
+    pthread_rwlock_unlock(&f->lock);
+    return held;
+}
+
+void functions_open(struct functions *f)
+{
+    struct function *one, *next;
+
+    pthread_rwlock_rdlock(&f->lock);
+    HASH_ITER(hh, f->by_name, one, next)
+    if (one->mailbox)
+        mailbox_open(one->mailbox);
+    pthread_rwlock_unlock(&f->lock);
+}
+
+static struct function *function_new(const char *name, tenrec_function_fn *fn, void *arg,
+                                     uint32_t flags)
+{
+    const bool boxed = flags & TENREC_MAILBOX;
+    struct function *one = memory_new(1, sizeof *one);
+
+    if (!one)
+        return NULL;
+    one->name = memory_text(name);
+    one->mailbox = boxed ? memory_new(1, sizeof *one->mailbox) : NULL;
+    if (one->mailbox)
+        mailbox_init(one->mailbox);
+    if (!one->name || (boxed && !one->mailbox)) {
+        function_free(one);
+        return NULL;
+    }
+    one->len = strlen(name);
+    one->fn = boxed ? mailbox_put : fn;
+    one->arg = boxed ? one->mailbox : arg;
+    one->flags = boxed ? TENREC_INLINE | TENREC_LATER : flags;
+    return one;
+}
+
 tenrec_status functions_add(struct functions *f, const char *name, tenrec_function_fn *fn,
                             void *arg, uint32_t flags, tenrec_error *err)
 {
-    struct function *one = memory_new(1, sizeof *one), *former;
-    size_t len = strlen(name);
+    struct function *one = function_new(name, fn, arg, flags), *former;
+    const size_t len = strlen(name);
     tenrec_status st = TENREC_OK;
 
-    if (!one || !(one->name = memory_text(name))) {
-        free(one);
+    if (!one)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for function '%s'", name);
-    }
-    one->len = len;
-    one->fn = fn;
-    one->arg = arg;
-    one->flags = flags;
     if (f->rules)
         one->rule = rules_find(f->rules, name, len);
     pthread_rwlock_wrlock(&f->lock);
@@ -90,10 +146,8 @@ tenrec_status functions_add(struct functions *f, const char *name, tenrec_functi
             st = tenrec_fail(err, TENREC_ENOMEM, "no memory for function '%s'", name);
     }
     pthread_rwlock_unlock(&f->lock);
-    if (st != TENREC_OK) {
-        free(one->name);
-        free(one);
-    }
+    if (st != TENREC_OK)
+        function_free(one);
     return st;
 }
 
@@ -111,9 +165,11 @@ tenrec_status tenrec_worker_register_function(struct tenrec_worker *w, const cha
                            "function '%s': names that begin with '%s' are reserved for built-in "
                            "functions",
                            name, FUNCTION_RESERVED_PREFIX);
-    if (!fn)
+    if (!fn && !(flags & TENREC_MAILBOX))
         return tenrec_fail(err, TENREC_EINVAL, "function '%s': fn is NULL", name);
-    if (flags & ~(uint32_t)(TENREC_INLINE | TENREC_LATER))
+    if (fn && flags & TENREC_MAILBOX)
+        return tenrec_fail(err, TENREC_EINVAL, "mailbox '%s': expected NULL as fn", name);
+    if (flags & ~(uint32_t)(TENREC_INLINE | TENREC_LATER) && flags != TENREC_MAILBOX)
         return tenrec_fail(err, TENREC_EINVAL, "function '%s': unknown flags 0x%x", name, flags);
     return functions_add(&w->calls->functions, name, fn, arg, flags, err);
 }

@@ -20,6 +20,8 @@ typedef tenrec_status worker_value_fn(struct tenrec_worker *w, value_fn *fn, voi
 /* A value_fn: answers the call `arg`. */
 tenrec_status function_return(void *arg, const struct tenrec_value *v, tenrec_error *err);
 
+struct mailbox;
+struct pool_task;
 struct rule;
 struct rules;
 
@@ -29,6 +31,7 @@ struct function {
     tenrec_function_fn *fn;
     void *arg;
     uint32_t flags;
+    struct mailbox *mailbox; /* owns; of TENREC_MAILBOX, else NULL */
     const struct rule *rule; /* decides about its callers; NULL: every caller may call it */
     UT_hash_handle hh;
 };
@@ -46,6 +49,10 @@ void functions_finish(struct functions *f);
 /* errors: EEXIST, ENOMEM */
 tenrec_status functions_add(struct functions *f, const char *name, tenrec_function_fn *fn,
                             void *arg, uint32_t flags, tenrec_error *err);
+
+/* Closes the mailboxes, and returns the calls that they held; opens them again. */
+struct pool_task *functions_close(struct functions *f);
+void functions_open(struct functions *f);
 
 /* functions_find returns the function (borrowed until functions_finish), or NULL; functions_none
  * then writes the error, with the name of the `worker` that

@@ -117,21 +117,29 @@ static void serve_refuse_stopped(struct tenrec_call *c)
     serve_refuse(c, &why);
 }
 
-void serve_stop(struct tenrec_worker *w)
+static void serve_refuse_queued(struct pool_task *t)
 {
-    struct pool_task *t, *next;
+    struct pool_task *next;
 
-    atomic_store(&w->calls->closed, true);
-    for (t = w->calls->pool ? pool_stop(w->calls->pool) : NULL; t; t = next) {
+    for (; t; t = next) {
         next = t->next;
         serve_refuse_stopped((struct tenrec_call *)t);
     }
+}
+
+void serve_stop(struct tenrec_worker *w)
+{
+    atomic_store(&w->calls->closed, true);
+    if (w->calls->pool)
+        serve_refuse_queued(pool_stop(w->calls->pool));
+    serve_refuse_queued(functions_close(&w->calls->functions));
 }
 
 void serve_resume(struct tenrec_worker *w)
 {
     if (w->calls->pool)
         pool_resume(w->calls->pool);
+    functions_open(&w->calls->functions);
     atomic_store(&w->calls->closed, false);
 }
 

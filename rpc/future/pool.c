@@ -77,6 +77,16 @@ void pool_limit_bytes(struct pool *p, uint64_t max_bytes)
     pthread_mutex_unlock(&p->lock);
 }
 
+struct pool_limits pool_limits(struct pool *p)
+{
+    struct pool_limits most;
+
+    pthread_mutex_lock(&p->lock);
+    most = (struct pool_limits){ .queued = p->max_queued, .bytes = p->max_bytes };
+    pthread_mutex_unlock(&p->lock);
+    return most;
+}
+
 /* Lock held. */
 static bool pool_is_over(const struct pool *p, size_t max_queued)
 {

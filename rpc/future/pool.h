@@ -36,6 +36,12 @@ tenrec_status pool_open(unsigned max_threads, size_t max_queued, void (*drained)
  * would keep that out. */
 void pool_limit_bytes(struct pool *p, uint64_t max_bytes);
 
+struct pool_limits {
+    size_t queued;
+    uint64_t bytes;
+};
+struct pool_limits pool_limits(struct pool *p);
+
 /* Queues a task. If no thread can be started now, a thread of the pool runs the task later.
  * errors: EOS (the pool has no thread and cannot start one), EAGAIN (all its threads block, and it
  * cannot start one), ESHUTDOWN (pool_stop): the task was not queued */

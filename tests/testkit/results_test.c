@@ -260,6 +260,7 @@ TEST(results_of_a_worker_that_does_not_run_are_zero)
     struct tenrec_worker_info info;
     struct tenrec_device device;
     struct tenrec_group_view *view;
+    struct tenrec_call *call;
     struct tenrec_profiler *profiler;
     struct tenrec_future *f;
     struct tenrec_value *v;
@@ -280,6 +281,7 @@ TEST(results_of_a_worker_that_does_not_run_are_zero)
     FAILS(v, tenrec_worker_inspect(w, "a", TENREC_INSPECT_DEBUG_INFO, NULL, &v, &err));
     FAILS(v, tenrec_worker_inspect(w, "a", TENREC_INSPECT_METRICS, NULL, &v, &err));
     FAILS(v, tenrec_worker_inspect(w, "a", TENREC_INSPECT_DUMP, NULL, &v, &err));
+    FAILS(call, tenrec_worker_receive(w, "none", 1, &call, &err));
     FAILS(view, tenrec_group_view_get(w, &view, &err));
     FAILS(profiler, tenrec_profiler_start(NULL, NULL, &profiler, &err));
     tenrec_worker_drop(w);
