@@ -15,7 +15,7 @@
 #include <tenrec/tenrec.h>
 #include <time.h>
 
-enum { STATE = 4, STEP = STATE + 2 /* a state, the action in it, and what it led to */ };
+enum { STATE = 4, STEP = 6 /* a state, the action in it, and what it led to */ };
 enum { VERSIONS = 60, EPISODES = 20, LENGTH = 200, ACTORS_MAX = 16, WAIT_MS = 20000 };
 
 static const double rate = 0.08, discount = 0.95;
@@ -80,23 +80,24 @@ struct learner {
     struct tenrec_call *push[ACTORS_MAX]; /* the batch of each actor that is not taken yet, by id */
 };
 
+static int64_t steps_of(const struct tenrec_tensor *batch)
+{
+    return tenrec_tensor_desc(batch)->shape[0];
+}
+
 /* push(batch): answered with the policy when the learner takes the batch. An actor has one at a
  * time: this bounds the learner's memory, also where an actor does not keep to it. */
 static tenrec_status push(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     const tenrec_peer id = tenrec_call_from(call).id;
-    const struct tenrec_tensor_desc *d;
     struct tenrec_tensor *batch;
     struct learner *l = arg;
     bool full;
 
-    if (tenrec_call_get_args(call, err, "t", &batch))
+    if (tenrec_call_get_args(call, err, "Td[*,6]", &batch))
         return err->code;
-    d = tenrec_tensor_desc(batch);
-    if (id < 1 || id >= ACTORS_MAX || d->ndim != 2 || d->shape[0] < 1 || d->shape[1] != STEP ||
-        strcmp(tenrec_dtype_name(d->dtype), "float64") != 0)
-        return tenrec_fail(err, TENREC_EINVAL, "worker %d pushed no rows of %d float64", (int)id,
-                           STEP);
+    if (id < 1 || id >= ACTORS_MAX || steps_of(batch) < 1)
+        return tenrec_fail(err, TENREC_EINVAL, "worker %d pushed no steps of an actor", (int)id);
     pthread_mutex_lock(&l->lock);
     full = l->push[id];
     l->push[id] = full ? l->push[id] : call;
@@ -129,14 +130,9 @@ static tenrec_status take(struct learner *l, int id, struct tenrec_tensor *polic
                            WAIT_MS / 1000);
     status = tenrec_call_return(call, &v, err);
     if (!status)
-        status = tenrec_tensor_contiguous(tenrec_call_args(call, &n)->u.tensor, ret, err);
+        *ret = tenrec_tensor_share(tenrec_call_args(call, &n)->u.tensor);
     tenrec_call_finish(call, status ? err : NULL);
     return status;
-}
-
-static int64_t steps_of(const struct tenrec_tensor *batch)
-{
-    return tenrec_tensor_desc(batch)->shape[0];
 }
 
 /* REINFORCE: makes an action likelier if it led to more than the mean of all, and the opposite if
@@ -268,18 +264,19 @@ static tenrec_status act(struct tenrec_worker *w, int id, int versions, tenrec_e
 static tenrec_status work(struct tenrec_worker *w, struct learner *l, int versions,
                           tenrec_error *err)
 {
-    struct tenrec_worker_info me;
+    tenrec_peer rank;
     size_t n;
 
     if (tenrec_worker_register_function(w, "push", push, l, TENREC_LATER, err) ||
-        tenrec_init_rpc(w, err) || tenrec_get_worker_info(w, NULL, &me, err) ||
-        tenrec_worker_get_infos(w, NULL, 0, &n, err))
+        tenrec_init_rpc(w, err))
         return err->code;
+    rank = tenrec_worker_rank(w);
+    n = tenrec_worker_size(w);
     if (n < 2 || n > ACTORS_MAX || versions < 1)
         return tenrec_fail(err, TENREC_EINVAL,
                            "%zu workers, %d versions, expected 2 to %d, 1 or more", n, versions,
                            ACTORS_MAX);
-    if (me.id == 0 ? learn(w, l, (int)n - 1, versions, err) : act(w, me.id, versions, err))
+    if (rank == 0 ? learn(w, l, (int)n - 1, versions, err) : act(w, rank, versions, err))
         return err->code;
     return tenrec_shutdown(w, TENREC_GRACEFUL, WAIT_MS, err);
 }
@@ -290,10 +287,10 @@ int main(int argc, char **argv)
     const int versions = argc > 1 ? (int)strtol(argv[1], NULL, 10) : VERSIONS;
     struct tenrec_worker *w = NULL;
     tenrec_error err;
-    const bool ok = !tenrec_worker_new(NULL, &w, &err) && !work(w, &l, versions, &err);
+    const bool failed = tenrec_worker_new(NULL, &w, &err) || work(w, &l, versions, &err);
 
-    if (!ok)
-        fprintf(stderr, "actors: %s\n", err.text);
+    if (failed)
+        tenrec_error_print(&err, "actors");
     tenrec_worker_drop(w);
-    return !ok;
+    return failed;
 }

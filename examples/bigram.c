@@ -120,15 +120,6 @@ static void take_step(struct server *s)
     s->step++;
 }
 
-static bool is_matrix(const struct tenrec_tensor *t)
-{
-    const struct tenrec_tensor_desc *d = tenrec_tensor_desc(t);
-
-    return strcmp(tenrec_dtype_name(d->dtype), "float32") == 0 && d->ndim == 2 &&
-           d->shape[0] == SYMBOLS && d->shape[1] == SYMBOLS && d->strides[0] == SYMBOLS &&
-           d->strides[1] == 1;
-}
-
 /* Adds one push; the last makes the step. Returns the number of calls that waited for
  * the step, and stores them in `answer`. */
 static size_t add_push(struct server *s, struct tenrec_call *call, double pairs, double loss,
@@ -163,11 +154,11 @@ static tenrec_status push(struct tenrec_call *call, void *arg, tenrec_error *err
     double loss;
     bool expected;
 
-    if (tenrec_call_get_args(call, err, "iidt", &step, &pairs, &loss, &gradient))
+    if (tenrec_call_get_args(call, err, "iidTf", &step, &pairs, &loss, &gradient))
         return err->code;
-    if (!is_matrix(gradient))
-        return tenrec_fail(err, TENREC_EINVAL, "gradient is not float32 of %d x %d", SYMBOLS,
-                           SYMBOLS);
+    if (tenrec_tensor_count(gradient) != CELLS)
+        return tenrec_fail(err, TENREC_EINVAL, "a gradient of %llu elements, expected %d",
+                           (unsigned long long)tenrec_tensor_count(gradient), (int)CELLS);
     pthread_mutex_lock(&s->lock);
     /* A quick trainer may call before this worker has seen the whole group. */
     while (s->trainers == 0)
@@ -325,7 +316,7 @@ static tenrec_status train_step(struct trainer *t, int step, size_t pairs, const
     if (!gradient)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a gradient");
     status = ask(t, "pull", args, 1, logits, err);
-    if (status == TENREC_OK) {
+    if (!status) {
         args[2] = tenrec_value_double(
             bigram_loss(count, tenrec_tensor_data(logits), tenrec_tensor_data(gradient)));
         args[3] = tenrec_value_tensor(gradient);
@@ -357,7 +348,7 @@ static int train(struct tenrec_worker *w, const struct text *text, size_t part, 
     pairs = text_count(text, part, parts, count);
     status = tenrec_worker_get_info_by_id(w, 0, &server, &err);
     t.server = server.name;
-    for (int step = 0; step < steps && status == TENREC_OK; step++)
+    for (int step = 0; step < steps && !status; step++)
         status = train_step(&t, step, pairs, count, logits, &err);
     tenrec_tensor_drop(logits);
     free(count);
@@ -397,8 +388,8 @@ static int read_arguments(int argc, char **argv, int *ret_steps)
 
 static int work(struct tenrec_worker *w, struct server *s, const struct text *text)
 {
-    struct tenrec_worker_info me;
     tenrec_error err;
+    tenrec_peer rank;
     size_t n;
     int status;
 
@@ -406,17 +397,18 @@ static int work(struct tenrec_worker *w, struct server *s, const struct text *te
      * the rank is known only after init. */
     if (tenrec_worker_register_function(w, "pull", pull, s, TENREC_INLINE, &err) ||
         tenrec_worker_register_function(w, "push", push, s, TENREC_LATER, &err) ||
-        tenrec_init_rpc(w, &err) || tenrec_get_worker_info(w, NULL, &me, &err) ||
-        tenrec_worker_get_infos(w, NULL, 0, &n, &err))
+        tenrec_init_rpc(w, &err))
         return complain("cannot join", &err);
+    rank = tenrec_worker_rank(w);
+    n = tenrec_worker_size(w);
     if (n < 2 || n > TRAINERS_MAX + 1) {
         fprintf(stderr, "bigram: %zu workers, expected 2 to %d\n", n, TRAINERS_MAX + 1);
         return 2;
     }
-    if (me.id == 0)
+    if (rank == 0)
         status = serve(w, s, text, n - 1);
     else
-        status = train(w, text, (size_t)me.id - 1, n - 1, s->steps);
+        status = train(w, text, (size_t)rank - 1, n - 1, s->steps);
     if (status == 0 && tenrec_shutdown(w, TENREC_GRACEFUL, TENREC_TIMEOUT_DEFAULT, &err))
         status = complain("shutdown", &err);
     return status;

@@ -26,13 +26,12 @@ static void left(struct tenrec_worker *w, const struct tenrec_worker_info *who,
 
 static tenrec_status add_one(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
-    int64_t a;
-    tenrec_status st = tenrec_call_get_args(call, err, "i", &a);
     struct tenrec_value sum;
+    int64_t a;
 
     (void)arg;
-    if (st != TENREC_OK)
-        return st;
+    if (tenrec_call_get_args(call, err, "i", &a))
+        return err->code;
     sum = tenrec_value_int(a + 1);
     return tenrec_call_return(call, &sum, err);
 }
@@ -41,20 +40,20 @@ static tenrec_status add_one(struct tenrec_call *call, void *arg, tenrec_error *
 static tenrec_status call_all(struct tenrec_worker *w, int64_t *calls, tenrec_error *err)
 {
     struct tenrec_group_view *v;
-    tenrec_status st = tenrec_group_view_get(w, &v, err);
+    tenrec_status status = tenrec_group_view_get(w, &v, err);
+    int64_t next;
 
-    if (st != TENREC_OK)
-        return st;
-    for (uint32_t i = 0; i < v->n && st == TENREC_OK; i++) {
-        struct tenrec_value arg = tenrec_value_int(*calls), *got = NULL;
-        st = tenrec_rpc_sync(w, v->member[i].name, "add_one", &arg, 1, NULL, &got, err);
-        *calls = st == TENREC_OK ? got->u.integer : *calls;
-        tenrec_value_drop(got);
-        if (st == TENREC_EPEER_UNKNOWN || st == TENREC_EPEER_LOST || st == TENREC_ECONNECT)
-            st = TENREC_OK;
+    if (status)
+        return status;
+    for (uint32_t i = 0; i < v->n && !status; i++) {
+        status = tenrec_call(w, v->member[i].name, "add_one", err, "i>i", *calls, &next);
+        *calls = status ? *calls : next;
+        if (status == TENREC_EPEER_UNKNOWN || status == TENREC_EPEER_LOST ||
+            status == TENREC_ECONNECT)
+            status = TENREC_OK;
     }
     tenrec_group_view_drop(v);
-    return st;
+    return status;
 }
 
 int main(int argc, char **argv)
@@ -64,20 +63,19 @@ int main(int argc, char **argv)
     const long long wanted = argc > 1 ? strtoll(argv[1], NULL, 10) : CALLS;
     int64_t calls = 0;
     tenrec_error err;
-    bool ok = tenrec_worker_new(NULL, &w, &err) == TENREC_OK &&
-              tenrec_worker_register_function(w, "add_one", add_one, NULL, 0, &err) == TENREC_OK &&
-              tenrec_worker_set_member_callbacks(w, &c, &err) == TENREC_OK &&
-              tenrec_init_rpc(w, &err) == TENREC_OK;
+    bool failed = tenrec_worker_new(NULL, &w, &err) ||
+                  tenrec_worker_register_function(w, "add_one", add_one, NULL, 0, &err) ||
+                  tenrec_worker_set_member_callbacks(w, &c, &err) || tenrec_init_rpc(w, &err);
 
-    while (ok && calls < wanted) {
-        ok = call_all(w, &calls, &err) == TENREC_OK;
+    while (!failed && calls < wanted) {
+        failed = call_all(w, &calls, &err);
         poll(NULL, 0, PAUSE_MS);
     }
-    ok = ok && tenrec_shutdown(w, TENREC_GRACEFUL, SOON_MS, &err) == TENREC_OK;
-    if (ok)
-        printf("%lld calls\n", (long long)calls);
+    failed = failed || tenrec_shutdown(w, TENREC_GRACEFUL, SOON_MS, &err);
+    if (failed)
+        tenrec_error_print(&err, "elastic");
     else
-        fprintf(stderr, "elastic: %s\n", err.text);
+        printf("%lld calls\n", (long long)calls);
     tenrec_worker_drop(w);
-    return !ok;
+    return failed;
 }

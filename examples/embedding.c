@@ -95,26 +95,14 @@ struct shard {
     float row[NODES / SERVERS][DIM]; /* of the ids with id % SERVERS == rank, at id / SERVERS */
 };
 
-/* Whether a tensor is n elements in a row; a caller may send any view of anything. */
-static bool is_plain(struct tenrec_tensor *t, const char *dtype, int64_t n)
-{
-    struct tenrec_tensor *same = NULL;
-    tenrec_error err;
-    const bool contiguous = tenrec_tensor_contiguous(t, &same, &err) == TENREC_OK && same == t;
-
-    tenrec_tensor_drop(same);
-    return contiguous && tenrec_tensor_count(t) == (uint64_t)n &&
-           strcmp(tenrec_dtype_name(tenrec_tensor_desc(t)->dtype), dtype) == 0;
-}
-
 /* Copies the ids of a caller, and checks them before they become addresses: the tensor may be in
  * memory that the caller shares, and can still change. */
-static tenrec_status shard_ids(const struct shard *s, struct tenrec_tensor *ids, int64_t id[NODES],
-                               int64_t *ret_n, tenrec_error *err)
+static tenrec_status shard_ids(const struct shard *s, const struct tenrec_tensor *ids,
+                               int64_t id[NODES], int64_t *ret_n, tenrec_error *err)
 {
     *ret_n = (int64_t)tenrec_tensor_count(ids);
-    if (*ret_n > NODES || !is_plain(ids, "int64", *ret_n))
-        return tenrec_fail(err, TENREC_EINVAL, "expected up to %d ids as int64", NODES);
+    if (*ret_n > NODES)
+        return tenrec_fail(err, TENREC_EINVAL, "expected up to %d ids", NODES);
     memcpy(id, tenrec_tensor_data(ids), (size_t)*ret_n * sizeof *id);
     for (int64_t i = 0; i < *ret_n; i++)
         if (id[i] < 0 || id[i] >= NODES || id[i] % SERVERS != s->rank)
@@ -132,7 +120,7 @@ static tenrec_status gather(struct tenrec_call *call, void *arg, tenrec_error *e
     int64_t id[NODES], n;
     tenrec_status status;
 
-    if (tenrec_call_get_args(call, err, "t", &ids) || shard_ids(s, ids, id, &n, err) ||
+    if (tenrec_call_get_args(call, err, "Tl[*]", &ids) || shard_ids(s, ids, id, &n, err) ||
         tenrec_tensor_new(TENREC_FLOAT32, 2, (int64_t[]){ n, DIM }, &rows, err))
         return err->code;
     pthread_mutex_lock(&s->lock);
@@ -153,10 +141,11 @@ static tenrec_status scatter(struct tenrec_call *call, void *arg, tenrec_error *
     struct shard *s = arg;
     int64_t id[NODES], n;
 
-    if (tenrec_call_get_args(call, err, "tt", &ids, &gradient) || shard_ids(s, ids, id, &n, err))
+    if (tenrec_call_get_args(call, err, "Tl[*]Tf", &ids, &gradient) ||
+        shard_ids(s, ids, id, &n, err))
         return err->code;
-    if (!is_plain(gradient, "float32", n * DIM))
-        return tenrec_fail(err, TENREC_EINVAL, "expected %d gradients of float32 for each id", DIM);
+    if (tenrec_tensor_count(gradient) != (uint64_t)n * DIM)
+        return tenrec_fail(err, TENREC_EINVAL, "expected %d gradients for each id", DIM);
     pthread_mutex_lock(&s->lock);
     for (int64_t i = 0; i < n * DIM; i++)
         s->row[id[i / DIM] / SERVERS][i % DIM] -= rate * ((float *)tenrec_tensor_data(gradient))[i];
@@ -260,18 +249,17 @@ static tenrec_status train(struct tenrec_worker *w, const char *const *name, siz
 
 static tenrec_status work(struct tenrec_worker *w, struct shard *s, tenrec_error *err)
 {
-    struct tenrec_worker_info me, all[WORKERS_MAX];
+    struct tenrec_worker_info all[WORKERS_MAX];
     const char *name[WORKERS_MAX];
     size_t n;
 
     if (tenrec_worker_register_function(w, "gather", gather, s, TENREC_POOL, err) ||
         tenrec_worker_register_function(w, "scatter", scatter, s, TENREC_POOL, err) ||
-        tenrec_init_rpc(w, err) || tenrec_get_worker_info(w, NULL, &me, err) ||
-        tenrec_worker_get_infos(w, all, WORKERS_MAX, &n, err))
+        tenrec_init_rpc(w, err) || tenrec_worker_get_infos(w, all, WORKERS_MAX, &n, err))
         return err->code;
     if (n <= SERVERS || n > WORKERS_MAX)
         return tenrec_fail(err, TENREC_EINVAL, "%zu workers, expected 4 to %d", n, WORKERS_MAX);
-    s->rank = me.id;
+    s->rank = tenrec_worker_rank(w);
     for (size_t i = 0; i < n; i++)
         name[i] = all[i].name;
     for (int i = 0; i < NODES / SERVERS; i++)
@@ -279,10 +267,10 @@ static tenrec_status work(struct tenrec_worker *w, struct shard *s, tenrec_error
     /* No trainer calls before the rows are there. A server then has nothing to do but to wait until
      * the trainers have no more calls: a graceful shutdown. */
     if (tenrec_worker_barrier(w, NULL, 0, WAIT_MS, err) ||
-        (me.id >= SERVERS && train(w, name, n, me.id, err)) ||
+        (s->rank >= SERVERS && train(w, name, n, s->rank, err)) ||
         tenrec_shutdown(w, TENREC_GRACEFUL, RUN_MS, err))
         return err->code;
-    return me.id < SERVERS ? compare(s, (int)n - SERVERS, err) : TENREC_OK;
+    return s->rank < SERVERS ? compare(s, (int)n - SERVERS, err) : TENREC_OK;
 }
 
 int main(void)
@@ -290,10 +278,10 @@ int main(void)
     static struct shard s = { .lock = PTHREAD_MUTEX_INITIALIZER };
     struct tenrec_worker *w = NULL;
     tenrec_error err;
-    const bool ok = !tenrec_worker_new(NULL, &w, &err) && !work(w, &s, &err);
+    const bool failed = tenrec_worker_new(NULL, &w, &err) || work(w, &s, &err);
 
-    if (!ok)
-        fprintf(stderr, "embedding: %s\n", err.text);
+    if (failed)
+        tenrec_error_print(&err, "embedding");
     tenrec_worker_drop(w);
-    return !ok;
+    return failed;
 }

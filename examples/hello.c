@@ -5,34 +5,31 @@
 
 static tenrec_status add(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
-    int64_t a, b;
-    tenrec_status st = tenrec_call_get_args(call, err, "ii", &a, &b);
     struct tenrec_value sum;
+    int64_t a, b;
 
     (void)arg;
-    if (st != TENREC_OK)
-        return st;
+    if (tenrec_call_get_args(call, err, "ii", &a, &b))
+        return err->code;
     sum = tenrec_value_int(a + b);
     return tenrec_call_return(call, &sum, err);
 }
 
 int main(void)
 {
-    struct tenrec_value args[] = { tenrec_value_int(40), tenrec_value_int(2) }, *sum = NULL;
     struct tenrec_worker *w = NULL;
     tenrec_error err;
-    bool ok =
-        tenrec_worker_new(NULL, &w, &err) == TENREC_OK &&
-        tenrec_worker_register_function(w, "add", add, NULL, TENREC_POOL, &err) == TENREC_OK &&
-        tenrec_init_rpc(w, &err) == TENREC_OK &&
-        tenrec_rpc_sync(w, "worker0", "add", args, 2, NULL, &sum, &err) == TENREC_OK &&
-        tenrec_shutdown(w, TENREC_GRACEFUL, TENREC_TIMEOUT_DEFAULT, &err) == TENREC_OK;
+    int64_t sum;
+    bool failed = tenrec_worker_new(NULL, &w, &err) ||
+                  tenrec_worker_register_function(w, "add", add, NULL, TENREC_POOL, &err) ||
+                  tenrec_init_rpc(w, &err) ||
+                  tenrec_call(w, "worker0", "add", &err, "ii>i", 40, 2, &sum);
 
-    if (ok)
-        printf("worker0 says %lld\n", (long long)sum->u.integer);
-    else
-        fprintf(stderr, "hello: %s\n", err.text);
-    tenrec_value_drop(sum);
+    if (!failed)
+        printf("worker0 says %d\n", (int)sum);
+    failed = failed || tenrec_shutdown(w, TENREC_GRACEFUL, TENREC_TIMEOUT_DEFAULT, &err);
+    if (failed)
+        tenrec_error_print(&err, "hello");
     tenrec_worker_drop(w);
-    return !ok;
+    return failed;
 }

@@ -50,7 +50,7 @@ static int64_t info_number(struct tenrec_worker *w, const char *to, const char *
     const struct tenrec_value *v;
     int64_t n = -1;
 
-    if (tenrec_worker_inspect(w, to, TENREC_INSPECT_DEBUG_INFO, NULL, &info, NULL) != TENREC_OK)
+    if (tenrec_worker_inspect(w, to, TENREC_INSPECT_DEBUG_INFO, NULL, &info, NULL))
         return n;
     v = tenrec_value_find(info, key);
     if (v)
@@ -91,7 +91,7 @@ static int64_t samples_of(struct table *t, tenrec_peer id)
     seen = t->trainer[id].lost ? NULL : t->trainer[id].seen;
     seen = seen ? tenrec_rref_share(seen) : NULL;
     pthread_mutex_unlock(&t->lock);
-    if (seen && tenrec_rref_rpc_sync(seen, "count", NULL, 0, &options, &v, &err) == TENREC_OK)
+    if (seen && tenrec_rref_rpc_sync(seen, "count", NULL, 0, &options, &v, &err))
         n = v->u.integer;
     tenrec_value_drop(v);
     tenrec_rref_drop(seen);

@@ -28,7 +28,7 @@ static tenrec_status table_of(struct tenrec_call *call, const struct tenrec_valu
     if (*ret_n == 0)
         return tenrec_fail(err, TENREC_EINVAL, "expected a call on a reference to a table");
     if (tenrec_object_get(&args[0], &table_type, &data, err))
-        return TENREC_EINVAL;
+        return err->code;
     *ret = data;
     *ret_rest = args + 1;
     --*ret_n;
@@ -61,7 +61,7 @@ static tenrec_status table_join(struct tenrec_call *call, void *arg, tenrec_erro
 
     (void)arg;
     if (table_of(call, &args, &n, &t, err) || tenrec_value_unpack(args, n, err, "r", &seen))
-        return TENREC_EINVAL;
+        return err->code;
     if (id < 1 || id >= TRAINERS_MAX)
         return tenrec_fail(err, TENREC_EINVAL, "worker %d is no trainer", (int)id);
     pthread_mutex_lock(&t->lock);
@@ -82,7 +82,7 @@ static tenrec_status table_pull(struct tenrec_call *call, void *arg, tenrec_erro
 
     (void)arg;
     if (table_of(call, &args, &n, &t, err))
-        return TENREC_EINVAL;
+        return err->code;
     pthread_mutex_lock(&t->lock);
     weights = tenrec_tensor_share(t->weights);
     pthread_mutex_unlock(&t->lock);
@@ -90,15 +90,6 @@ static tenrec_status table_pull(struct tenrec_call *call, void *arg, tenrec_erro
     status = tenrec_call_return(call, &v, err);
     tenrec_tensor_drop(weights);
     return status;
-}
-
-/* Whether a tensor is as the weights are; a caller may send any view of anything. */
-static bool is_gradient(const struct tenrec_tensor *t)
-{
-    const struct tenrec_tensor_desc *d = tenrec_tensor_desc(t);
-
-    return strcmp(tenrec_dtype_name(d->dtype), "float32") == 0 && d->ndim == 1 &&
-           d->shape[0] == WEIGHTS && d->strides[0] == 1;
 }
 
 /* push(table, gradient, loss): returns true while more updates are wanted. */
@@ -113,13 +104,13 @@ static tenrec_status table_push(struct tenrec_call *call, void *arg, tenrec_erro
 
     (void)arg;
     if (table_of(call, &args, &n, &t, err) ||
-        tenrec_value_unpack(args, n, err, "td", &gradient, &loss))
-        return TENREC_EINVAL;
-    if (!is_gradient(gradient))
-        return tenrec_fail(err, TENREC_EINVAL, "a gradient has %d elements of float32", WEIGHTS);
+        tenrec_value_unpack(args, n, err, "Tfd", &gradient, &loss))
+        return err->code;
+    if (tenrec_tensor_count(gradient) != WEIGHTS)
+        return tenrec_fail(err, TENREC_EINVAL, "a gradient has %d elements", WEIGHTS);
     next = weights_new(err);
     if (!next)
-        return TENREC_ENOMEM;
+        return err->code;
     pthread_mutex_lock(&t->lock);
     for (int i = 0; i < WEIGHTS; i++)
         ((float *)tenrec_tensor_data(next))[i] =
@@ -144,7 +135,7 @@ static tenrec_status table_done(struct tenrec_call *call, void *arg, tenrec_erro
 
     (void)arg;
     if (table_of(call, &args, &n, &t, err))
-        return TENREC_EINVAL;
+        return err->code;
     if (id < 1 || id >= TRAINERS_MAX)
         return tenrec_fail(err, TENREC_EINVAL, "worker %d is no trainer", (int)id);
     pthread_mutex_lock(&t->lock);
@@ -159,7 +150,7 @@ tenrec_status table_init(struct table *t, int updates, tenrec_error *err)
     memset(t, 0, sizeof *t);
     t->weights = weights_new(err);
     if (!t->weights)
-        return TENREC_ENOMEM;
+        return err->code;
     t->wanted = updates;
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->moved, NULL);

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <tenrec/tenrec.h>
 #include <tenrec/testkit.h>
 
 enum { CLIENTS = 2, CALLS = 10, TRIES = 3, TOTAL = CLIENTS * CALLS * (CALLS + 1) / 2 };
@@ -14,22 +15,21 @@ static atomic_int total; /* of the server */
 static tenrec_status serve_add(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     int64_t more;
-    tenrec_status st = tenrec_call_get_args(call, err, "i", &more);
 
     (void)arg;
-    if (st == TENREC_OK)
-        atomic_fetch_add(&total, (int)more);
-    return st;
+    if (tenrec_call_get_args(call, err, "i", &more))
+        return err->code;
+    atomic_fetch_add(&total, (int)more);
+    return TENREC_OK;
 }
 
 static tenrec_status client_add(struct tenrec_worker *w, int64_t more, tenrec_error *err)
 {
-    struct tenrec_value arg = tenrec_value_int(more);
-    tenrec_status st = TENREC_EAGAIN;
+    tenrec_status status = TENREC_EAGAIN;
 
-    for (int tries = 0; tries < TRIES && st != TENREC_OK; tries++)
-        st = tenrec_rpc_sync(w, "worker0", "add", &arg, 1, NULL, NULL, err);
-    return st;
+    for (int tries = 0; tries < TRIES && status; tries++)
+        status = tenrec_call(w, "worker0", "add", err, "i", more);
+    return status;
 }
 
 /* ---- the test ------------------------------------------------------------------- */
@@ -41,7 +41,7 @@ static tenrec_status setup(struct tenrec_worker *w, int32_t rank, void *arg, ten
 
 static tenrec_status body(const struct tenrec_test *t, tenrec_error *err)
 {
-    tenrec_status st = TENREC_OK;
+    tenrec_status status = TENREC_OK;
 
     if (t->rank == 0) {
         while (atomic_load(&total) < TOTAL) /* the test kit ends a test that hangs */
@@ -51,12 +51,12 @@ static tenrec_status body(const struct tenrec_test *t, tenrec_error *err)
         tenrec_test_die(t);
         return TENREC_OK;
     }
-    for (int64_t i = 1; i <= CALLS && st == TENREC_OK; i++)
-        st = client_add(t->worker, i, err);
+    for (int64_t i = 1; i <= CALLS && !status; i++)
+        status = client_add(t->worker, i, err);
     /* The last one counts before it is answered: the server may be dead by then. */
-    if (st == TENREC_OK || st == TENREC_EPEER_LOST)
-        st = tenrec_test_wait_until_node_failure(t->worker, 0, TENREC_OK, 10000, NULL, err);
-    return st;
+    if (!status || status == TENREC_EPEER_LOST)
+        status = tenrec_test_wait_until_node_failure(t->worker, 0, TENREC_OK, 10000, NULL, err);
+    return status;
 }
 
 int main(void)
@@ -72,8 +72,8 @@ int main(void)
                                            .body = body };
     tenrec_error err;
 
-    if (tenrec_test_dist_init(&o, &err) != TENREC_OK)
-        return fprintf(stderr, "service_test: %s\n", err.text), 1;
+    if (tenrec_test_dist_init(&o, &err))
+        return tenrec_error_print(&err, "service_test");
     printf("service_test: the total was %d, and the server was missed when it died\n", TOTAL);
     return 0;
 }

@@ -106,27 +106,27 @@ static tenrec_status work(struct tenrec_worker *w, int last, int kill, tenrec_er
     const int slots = number(getenv("TENREC_MAX_WORKERS"), 0);
     struct tenrec_weights_box box = { .size = sizeof box, .name = "score" };
     struct tenrec_weights *set = NULL;
-    struct tenrec_worker_info me;
-    tenrec_status st;
+    tenrec_status status;
+    tenrec_peer rank;
 
     if (slots < 2)
         return tenrec_fail(err, TENREC_EINVAL, "expected tenrec run --elastic N:N");
     /* The first lives begin together. A later one finds the others at work, or gone. */
     if (tenrec_worker_set_member_callbacks(w, &c, err) || tenrec_init_rpc(w, err) ||
-        tenrec_get_worker_info(w, NULL, &me, err) ||
         (first_life && tenrec_group_wait_members(w, (size_t)slots, WAIT_MS, err)) ||
         tenrec_tensor_new(TENREC_FLOAT32, 2, (int64_t[]){ WORDS, WORDS }, &box.tensor, err))
         return err->code;
     memset(tenrec_tensor_data(box.tensor), 0, (size_t)tenrec_tensor_bytes(box.tensor));
-    st = tenrec_weights_open(w, "scores", "worker0", &set, err);
-    if (!st && me.id == 0)
-        st = train(w, set, &box, last, slots, err);
-    else if (!st)
-        st = generate(set, &box, me.id, last, me.id == kill && first_life ? last / 3 : last + 1,
-                      err);
+    rank = tenrec_worker_rank(w);
+    status = tenrec_weights_open(w, "scores", "worker0", &set, err);
+    if (!status && rank == 0)
+        status = train(w, set, &box, last, slots, err);
+    else if (!status)
+        status =
+            generate(set, &box, rank, last, rank == kill && first_life ? last / 3 : last + 1, err);
     tenrec_weights_close(set);
     tenrec_tensor_drop(box.tensor);
-    return st ? st : tenrec_shutdown(w, TENREC_GRACEFUL, WAIT_MS, err);
+    return status ? status : tenrec_shutdown(w, TENREC_GRACEFUL, WAIT_MS, err);
 }
 
 int main(int argc, char **argv)
@@ -135,12 +135,12 @@ int main(int argc, char **argv)
     const int kill = number(argc > 2 ? argv[2] : NULL, -1);
     struct tenrec_worker *w = NULL;
     tenrec_error err;
-    bool ok;
+    bool failed;
 
     setvbuf(stdout, NULL, _IOLBF, 0); /* the lines of a worker that is killed, too */
-    ok = tenrec_worker_new(NULL, &w, &err) == TENREC_OK && work(w, last, kill, &err) == TENREC_OK;
-    if (!ok)
-        fprintf(stderr, "weights: %s\n", err.text);
+    failed = tenrec_worker_new(NULL, &w, &err) || work(w, last, kill, &err);
+    if (failed)
+        tenrec_error_print(&err, "weights");
     tenrec_worker_drop(w);
-    return !ok;
+    return failed;
 }

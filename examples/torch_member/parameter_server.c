@@ -25,17 +25,17 @@ static tenrec_status pull(struct tenrec_torch_request *r, void *arg, tenrec_erro
     struct server *s = arg;
     struct tenrec_tensor *t;
     struct tenrec_value v;
-    tenrec_status st = tenrec_tensor_new(TENREC_FLOAT32, 1, &shape, &t, err);
+    tenrec_status status;
 
-    if (st != TENREC_OK)
-        return st;
+    if (tenrec_tensor_new(TENREC_FLOAT32, 1, &shape, &t, err))
+        return err->code;
     pthread_mutex_lock(&s->lock);
-    memcpy(tenrec_tensor_desc(t)->data, s->weight, sizeof s->weight);
+    memcpy(tenrec_tensor_data(t), s->weight, sizeof s->weight);
     pthread_mutex_unlock(&s->lock);
     v = tenrec_value_tensor(t);
-    st = tenrec_torch_request_return(r, &v, err);
+    status = tenrec_torch_request_return(r, &v, err);
     tenrec_tensor_drop(t);
-    return st;
+    return status;
 }
 
 /* push(gradient) */
@@ -45,16 +45,11 @@ static tenrec_status push(struct tenrec_torch_request *r, void *arg, tenrec_erro
     struct tenrec_tensor *t;
     size_t n;
     const struct tenrec_value *args = tenrec_torch_request_args(r, &n);
-    const tenrec_status st = tenrec_value_unpack(args, n, err, "t", &t);
-    const struct tenrec_tensor_desc *d = st == TENREC_OK ? tenrec_tensor_desc(t) : NULL;
     const float *gradient;
 
-    if (!d)
-        return st;
-    if (d->dtype.code != TENREC_DTYPE_FLOAT || d->dtype.bits != 32 || d->ndim != 1 ||
-        d->shape[0] != WEIGHTS || d->strides[0] != 1)
-        return tenrec_fail(err, TENREC_EINVAL, "expected %d contiguous floats", WEIGHTS);
-    gradient = (const float *)((const char *)d->data + d->byte_offset);
+    if (tenrec_value_unpack(args, n, err, "Tf[4]", &t))
+        return err->code;
+    gradient = tenrec_tensor_data(t);
     pthread_mutex_lock(&s->lock);
     for (int i = 0; i < WEIGHTS; i++)
         s->weight[i] -= rate * gradient[i];
@@ -79,16 +74,11 @@ static tenrec_status done(struct tenrec_torch_request *r, void *arg, tenrec_erro
 static tenrec_status serve(struct tenrec_torch_member *m, struct server *s, long trainers,
                            tenrec_error *err)
 {
-    tenrec_status st = tenrec_torch_member_register_function(m, "ps.pull", pull, s, err);
-
-    if (st == TENREC_OK)
-        st = tenrec_torch_member_register_function(m, "ps.push", push, s, err);
-    if (st == TENREC_OK)
-        st = tenrec_torch_member_register_function(m, "ps.done", done, s, err);
-    if (st == TENREC_OK)
-        st = tenrec_torch_member_join(m, err);
-    if (st != TENREC_OK)
-        return st;
+    if (tenrec_torch_member_register_function(m, "ps.pull", pull, s, err) ||
+        tenrec_torch_member_register_function(m, "ps.push", push, s, err) ||
+        tenrec_torch_member_register_function(m, "ps.done", done, s, err) ||
+        tenrec_torch_member_join(m, err))
+        return err->code;
     pthread_mutex_lock(&s->lock);
     while (s->done < trainers)
         pthread_cond_wait(&s->changed, &s->lock);
@@ -103,15 +93,12 @@ int main(int argc, char **argv)
     const long trainers = argc > 1 ? strtol(argv[1], NULL, 10) : 2;
     struct tenrec_torch_member *m = NULL;
     tenrec_error err;
-    tenrec_status st = tenrec_torch_member_new(NULL, &m, &err); /* member.yaml */
+    const bool failed = tenrec_torch_member_new(NULL, &m, &err) || /* of member.yaml */
+                        serve(m, &s, trainers, &err);
 
-    if (st == TENREC_OK)
-        st = serve(m, &s, trainers, &err);
     tenrec_torch_member_drop(m);
-    if (st != TENREC_OK) {
-        fprintf(stderr, "parameter_server: %s\n", err.text);
-        return 1;
-    }
+    if (failed)
+        return tenrec_error_print(&err, "parameter_server");
     printf("%ld gradients, weights %.2f %.2f %.2f %.2f\n", s.pushes, (double)s.weight[0],
            (double)s.weight[1], (double)s.weight[2], (double)s.weight[3]);
     return 0;
