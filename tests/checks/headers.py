@@ -119,6 +119,14 @@ def main():
                 report.case(f"headers_{stem}_compiles_alone_as_{name}", compile_alone(cxx, "c++", standard, header))
             else:
                 report.skip(f"headers_{stem}_compiles_alone_as_{name}", "no C++ compiler")
+    for path in report.files("include", ends=(".hpp",)):
+        header = os.path.relpath(path, "include")
+        stem = header.replace("/", "_").replace(".", "_")
+        for standard, name in STANDARDS.items():
+            if cxx:
+                report.case(f"headers_{stem}_compiles_alone_as_{name}", compile_alone(cxx, "c++", standard, header))
+            else:
+                report.skip(f"headers_{stem}_compiles_alone_as_{name}", "no C++ compiler")
     for kind, source in (("program", PROGRAM), ("plugin", PLUGIN)):
         for standard, name in STANDARDS.items():
             if cxx:
