@@ -4,7 +4,7 @@
 Each command of a block marked `sh` or `console` runs in a copy of the tree made
 of links, where build and build/release are this build, ./program an example, mine.c the
 plugin echo by that name, and each file that the page shows (a block whose first line is
-"# NAME.yaml") exists. A command ends with 0 unless ENDS names another end, and
+"# NAME.yaml" or "/* NAME.c") exists. A command ends with 0 unless ENDS names another end, and
 CANNOT lists the commands that need more than this machine, each with the reason.
 docs/first-steps.md is one session of one shell, which first_steps.py runs.
 A block without a mark that begins with a command, and a line of either table
@@ -30,7 +30,7 @@ CC = sys.argv[3]
 SLOW = float(os.environ.get("TENREC_TEST_SLOW", "1"))
 LIMIT_S = 60 * SLOW
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-FILE = re.compile(r"# (\w+\.yaml)\b")
+FILE = re.compile(r"(?:/\*|#) (\w+\.(?:c|yaml))\b")
 COMMAND = re.compile(r"(tenrec|script/[\w/-]+|bench/\w+|meson|ninja|build/\S+|python3?|export|apt-get) ")
 
 # Beginning of a command: why this check does not run it.
@@ -52,6 +52,8 @@ CANNOT = {
     "pip install": "installs packages from the network; the test python_wheel makes the wheel",
     "apt-get": "installs packages from the network",
     "dpkg-buildpackage": "builds the packages; script/ci/package-test does, and runs the next two with them",
+    "c++": "needs a C++ compiler; the test cpp compiles and runs the example",
+    "tenrec run -n 4 --config config/default.yaml -- ./ring": "likewise",
     "gcc examples/hello.c": "needs the packages",
     "tenrec run -n 3 -- ./hello": "needs the packages",
     "tenrec run -n 2 --config mine.yaml": "needs a backend that reaches other workers; install_outside runs one",
@@ -84,6 +86,7 @@ ENDS = {
     "build/release/tools/tenrec run -n 5": ({}, 0, "from those of one process"),
     "build/release/tools/tenrec run -n 4": ({}, 0, "learner: version 60, mean reward"),
     "build/release/tools/tenrec run --elastic": ({}, 0, "trainer: worker2 is back"),
+    "tenrec run -n 3 --config config/default.yaml": ({}, 0, "says 42"),
     "tenrec ping worker1": ({}, 0, "worker1"),
     "tenrec top --store tcp://127.0.0.1:29500 --once": ({}, 0, "worker1"),
     "tenrec top --store tcp://127.0.0.1:29500 --json": ({}, 0, '"workers"'),
@@ -130,7 +133,8 @@ def furnish(place):
     with open(os.path.join(place, "mine.c"), "w", encoding="utf-8") as f:
         f.write(report.text("plugins/echo/echo.c").replace('.name = "echo"', '.name = "mine"'))
     with open(os.path.join(place, "bin/tenrec.pc"), "w", encoding="utf-8") as f:
-        f.write(f"Name: tenrec\nDescription: this tree\nVersion: 0\nCflags: -I{report.ROOT}/include\n")
+        f.write(f"Name: tenrec\nDescription: this tree\nVersion: 0\nCflags: -I{report.ROOT}/include\n"
+                f"Libs: -L{BUILD}/libtenrec -ltenrec -Wl,-rpath,{BUILD}/libtenrec\n")
 
 
 def environment(place):
