@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""complete_test.py TENREC EMBEDDING WEIGHTS ACTORS - the complete examples (docs/examples.md) learn what they say, and are short."""
+"""complete_test.py TENREC EMBEDDING WEIGHTS ACTORS FUTURES BATCH KEYVALUE - the complete examples (docs/examples.md) learn what they
+say, and are short; the small ones do what they say."""
 import os
 import re
 import sys
@@ -8,7 +9,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.append(os.path.join(ROOT, "tests/tools"))
 from cases import contains, equal, main, run, true  # pylint: disable=wrong-import-position
 
-TENREC, EMBEDDING, WEIGHTS, ACTORS = (os.path.abspath(path) for path in sys.argv[1:5])
+TENREC, EMBEDDING, WEIGHTS, ACTORS, FUTURES, BATCH, KEYVALUE = (os.path.abspath(path) for path in sys.argv[1:8])
 CONFIG = f"{ROOT}/config/default.yaml"
 
 
@@ -72,6 +73,19 @@ def complete_actors_are_rewarded_more_and_more_and_the_same_in_each_run():
     reward = numbers(r"version \d+, mean reward (\S+)", runs[0])
     equal((len(reward), reward), (7, sorted(reward)), "rewards")
     true(reward[-1] > 4 * reward[0], f"the reward rises too little: {reward}")
+
+
+def complete_futures_takes_the_first_answer_and_cancels_the_others():
+    equal(example("-n", 4, "--config", CONFIG, "--", FUTURES), ["[0] worker1 was first, 2 calls were canceled"])
+
+
+def complete_batch_serves_all_requests():
+    lines = example("-n", 3, "--config", CONFIG, "--", BATCH)
+    equal(sorted(lines), ["[0] 80 requests in fewer batches", "[1] the mean answer is 195.0", "[2] the mean answer is 195.0"])
+
+
+def complete_keyvalue_finds_what_the_others_have_put():
+    equal(sorted(example("-n", 3, "--config", CONFIG, "--", KEYVALUE)), [f"[{i}] the sum of all is 3000" for i in range(3)])
 
 
 main(globals(), "complete_")
