@@ -43,7 +43,7 @@ static int main_unknown(const char *name)
     for (size_t i = 0; i < N_TOOLS; i++)
         suggest_try(&near, tools[i]->name);
     suggest_try(&near, "help");
-    fprintf(stderr, "tenrec: no command '%s'%s; the commands are", name, suggest_hint(&near));
+    fprintf(stderr, "tenrec: no command '%s'%s; the commands are", name, suggest_guess(&near));
     for (size_t i = 0; i < N_TOOLS; i++)
         fprintf(stderr, " %s,", tools[i]->name);
     fprintf(stderr, " help\n");

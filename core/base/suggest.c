@@ -62,15 +62,31 @@ static bool suggest_numbered_alike(const char *a, const char *b, size_t b_len)
 void suggest_init(struct suggestion *near, const char *word)
 {
     near->word = word;
-    /* One third of the letters may be wrong, and one at least. */
-    near->distance = (strlen(word) + 2) / 3 + 1;
-    near->best[0] = near->hint[0] = '\0';
+    near->distance = (strlen(word) + 3) / 4 + 1;
+    near->best[0] = near->names[0] = near->hint[0] = '\0';
+}
+
+/* Adds a name whole, or the mark that some are missing. */
+static void suggest_note(struct suggestion *near, const char *name, size_t len)
+{
+    const char more[] = " ...";
+    const size_t used = strlen(near->names);
+    const char *join = used ? ", " : "";
+
+    if (used >= strlen(more) && strcmp(near->names + used - strlen(more), more) == 0)
+        return;
+    if (used + strlen(join) + len + sizeof more > sizeof near->names)
+        memcpy(near->names + used, more, sizeof more);
+    else
+        snprintf(near->names + used, sizeof near->names - used, "%s%.*s", join, (int)len, name);
 }
 
 void suggest_try_n(struct suggestion *near, const char *name, size_t len)
 {
     size_t word_len = strlen(near->word);
     size_t d = suggest_distance(near->word, word_len, name, len);
+
+    suggest_note(near, name, len);
 
     /* A name that keeps no letter of the word is no suggestion; another number is no misspelling.
      */
@@ -101,9 +117,16 @@ const char *suggest_name(const struct suggestion *near)
     return near->best[0] ? near->best : NULL;
 }
 
-const char *suggest_hint(struct suggestion *near)
+const char *suggest_guess(struct suggestion *near)
 {
     if (near->best[0])
         snprintf(near->hint, sizeof near->hint, " (did you mean '%s'?)", near->best);
     return near->hint;
+}
+
+const char *suggest_hint(struct suggestion *near)
+{
+    if (!near->best[0] && near->names[0])
+        snprintf(near->hint, sizeof near->hint, " (known: %s)", near->names);
+    return suggest_guess(near);
 }

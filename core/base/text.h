@@ -12,6 +12,9 @@
  *     for (each known name)
  *         suggest_try(&near, name);
  *     tenrec_fail(err, TENREC_ECONFIG, "has no option '%s'%s", word, suggest_hint(&near));
+ *
+ * A name is near if a typing error may have made the word of it: one letter in four, or two
+ * swapped. Without a near name the hint lists the names.
  */
 
 #define SUGGEST_WORD_MAX 63 /* bytes of the longest word that is compared */
@@ -20,7 +23,8 @@ struct suggestion {
     const char *word; /* borrowed until the last try */
     size_t distance;  /* of `best`; the largest that still counts, plus one, at first */
     char best[SUGGEST_WORD_MAX + 1];
-    char hint[SUGGEST_WORD_MAX + 24];
+    char names[160]; /* all that were tried, as many as fit */
+    char hint[192];
 };
 
 void suggest_init(struct suggestion *near, const char *word);
@@ -36,6 +40,9 @@ void suggest_try_choices(struct suggestion *near, const char *choices);
 const char *suggest_name(const struct suggestion *near);
 
 /* " (did you mean 'delay'?)" or "". Owned by `near`. */
+const char *suggest_guess(struct suggestion *near);
+
+/* The same, or " (known: delay, drop)", or "" if no name was tried. Owned by `near`. */
 const char *suggest_hint(struct suggestion *near);
 
 /* Letters to insert, remove, replace or swap with their neighbour to make `b`

@@ -81,6 +81,6 @@ void known_variables_warn(const struct tenrec_config *config)
             continue;
         suggest_init(&near, name);
         variable_is_known(config, name, &near);
-        environment_warn(name, "is not known%s", suggest_hint(&near));
+        environment_warn(name, "is not known%s", suggest_guess(&near));
     }
 }

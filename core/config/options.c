@@ -87,7 +87,7 @@ static void warn_unread(const struct tenrec_plugin *desc, const struct option_so
         }
         if (!read)
             environment_warn(found, "is not used: %s '%s' has no such option%s",
-                             section_word(src->section), src->entry, suggest_hint(&near));
+                             section_word(src->section), src->entry, suggest_guess(&near));
     }
     for (size_t i = 0; src->innermost && i < ENVIRONMENT_N_SHORT; i++) {
         const char *option, *found = environment_short(i, &option);

@@ -69,9 +69,12 @@ static tenrec_status check_map(const struct node *map, const char *prefix,
             suggest_try(&near, k++->key);
         if (k == known + n)
             return position_fail(
-                err, TENREC_ECONFIG, &node->key_where, "%sunknown key '%s'%s", prefix, node->key,
+                err, TENREC_ECONFIG, &node->key_where, "%sunknown key '%s'%s%s", prefix, node->key,
                 known == top && is_worker_key(node->key) ? ": it belongs under 'worker'"
-                                                         : suggest_hint(&near));
+                                                         : suggest_hint(&near),
+                known == entry && !suggest_name(&near)
+                    ? "; an option of the plugin belongs under 'options'"
+                    : "");
         if (node->kind != k->kind || node_is_null(node) ||
             (node->kind == NODE_SCALAR && *node->text == '\0'))
             return position_fail(err, TENREC_ECONFIG, &node->where, "%s'%s': expected %s, found %s",

@@ -259,7 +259,10 @@ static tenrec_status fill_init_method(const struct tenrec_config *config,
         return TENREC_ECONFIG;
     }
     made->settings.init_method = arena_text(&made->arena, node->text);
-    made->settings.init_method_where = arena_text(&made->arena, position_text(&node->where, where));
+    position_text(&node->where, where);
+    if (node->where.kind == POSITION_DEFAULT)
+        snprintf(where, sizeof where, "built-in configuration");
+    made->settings.init_method_where = arena_text(&made->arena, where);
     return made->settings.init_method && made->settings.init_method_where ? TENREC_OK
                                                                           : memory_fail(err);
 }

@@ -160,10 +160,10 @@ static tenrec_status check_choice(const struct tenrec_option *opt, const char *t
     /* A list that does not fit is left out where there is a hint. */
     if (n + 3 >= sizeof list && suggest_name(&near))
         return position_fail(err, TENREC_ECONFIG, where, "%s: '%s' is not known%s", context, text,
-                             suggest_hint(&near));
+                             suggest_guess(&near));
     return position_fail(err, TENREC_ECONFIG, where, "%s: expected one of %s%s, found '%s'%s",
                          context, list, n + 3 >= sizeof list ? "..." : "", text,
-                         suggest_hint(&near));
+                         suggest_guess(&near));
 }
 
 static tenrec_status read_bool(const struct node *node, const char *context, bool *ret,

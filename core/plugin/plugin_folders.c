@@ -84,10 +84,13 @@ static void folders_each(bool (*fn)(void *arg, const char *folder), void *arg)
 static bool folder_warn(void *arg, const char *folder)
 {
     struct stat sb;
+    const bool found = stat(folder, &sb) == 0 && S_ISDIR(sb.st_mode);
 
     (void)arg;
-    if (stat(folder, &sb) == 0 &&
-        ((sb.st_mode & S_IWOTH) || (sb.st_uid != 0 && sb.st_uid != geteuid())))
+    if (!found && folder != installed)
+        log_line(TENREC_LOG_WARN, "plugins", "TENREC_PLUGIN_PATH names '%s', which is no folder",
+                 folder);
+    if (found && ((sb.st_mode & S_IWOTH) || (sb.st_uid != 0 && sb.st_uid != geteuid())))
         log_line(TENREC_LOG_WARN, "plugins",
                  "other users can put plugins into '%s', which is searched for them", folder);
     return false;

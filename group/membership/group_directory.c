@@ -118,7 +118,7 @@ static tenrec_status fail_unknown(const struct tenrec_store *s, const char *list
     if (!*all)
         return tenrec_fail(err, TENREC_EGROUP, "%s has no group of workers", tenrec_store_name(s));
     return tenrec_fail(err, TENREC_EGROUP, "%s has no group \"%s\"%s; its groups are %s%s",
-                       tenrec_store_name(s), name, suggest_hint(&near), all,
+                       tenrec_store_name(s), name, suggest_guess(&near), all,
                        n < sizeof all ? "" : " ...");
 }
 

@@ -107,8 +107,8 @@ static void batch_failed(struct queue *q, const tenrec_error *why)
     const bool final = is_final(why->code);
 
     if (q->logged_ns == 0 || now - q->logged_ns > (uint64_t)LOG_EACH_S * 1000 * MS) {
-        q->self->host->log(q->self, TENREC_LOG_WARN, "spans were not accepted, and are %s: %s",
-                           final ? "dropped" : "kept for another try", why->text);
+        q->self->host->log(q->self, TENREC_LOG_WARN, "the collector did not accept spans; %s: %s",
+                           final ? "dropped" : "will retry", why->text);
         q->logged_ns = now;
     }
     if (final) {

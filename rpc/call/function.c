@@ -57,6 +57,12 @@ const struct function *functions_find(struct functions *f, const char *name, siz
     return one;
 }
 
+/* Returns true for a name of the library's own functions. */
+static bool functions_own(const char *name)
+{
+    return strncmp(name, "tenrec.", 7) == 0;
+}
+
 tenrec_status functions_none(struct functions *f, const char *worker, const char *name, size_t len,
                              tenrec_error *err)
 {
@@ -68,7 +74,8 @@ tenrec_status functions_none(struct functions *f, const char *worker, const char
     suggest_init(&near, word);
     pthread_rwlock_rdlock(&f->lock);
     HASH_ITER(hh, f->by_name, one, next)
-    suggest_try(&near, one->name);
+    if (functions_own(one->name) == functions_own(word))
+        suggest_try(&near, one->name);
     pthread_rwlock_unlock(&f->lock);
     return tenrec_fail(err, TENREC_ENOFUNCTION, "'%s' has no function '%s'%s", worker, word,
                        suggest_hint(&near));

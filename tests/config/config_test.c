@@ -312,7 +312,7 @@ TEST(config_set_changes_nothing_when_refused)
           "set 'worker.name.x': the key has too many parts: set the whole "
           "value one level up" },
         { "backend.x", "y", "set 'backend.x': 'backend' holds no further keys" },
-        { "backend", "b", "set 'backend': code: backend 'b' is not in 'backends'" },
+        { "backend", "b", "set 'backend': code: backend 'b' is not in 'backends' (known: a)" },
         { "backends.a.wraps", "a",
           "set 'backends.a.wraps': code: backend 'a': wraps itself: a -> a" },
         { "backends.b.wraps", "a",

@@ -99,7 +99,9 @@ TEST(options_refuse_with_place_and_reason)
     static const char *const cases[][2] = {
         { "dealy: 5ms",
           "t.yaml:6:7: backend 'flaky': has no option 'dealy' (did you mean 'delay'?)" },
-        { "zzzzzz: 1", "t.yaml:6:7: backend 'flaky': has no option 'zzzzzz'" },
+        { "zzzzzz: 1",
+          "t.yaml:6:7: backend 'flaky': has no option 'zzzzzz' (known: keepalive, port, factor, "
+          "delay, limit, progress, ifname, password, transports, ports, delays, labels, rules)" },
         { "keepalive: yes", "t.yaml:6:18: " O "'keepalive': expected true or false, found 'yes'" },
         { "keepalive: 'true'",
           "t.yaml:6:18: " O "'keepalive': expected true or false, found the text \"true\"" },

@@ -184,12 +184,44 @@ TEST(nearest_names_the_intended_word)
             assert_string_equal(suggest_name(&near), cases[i][1]);
         } else {
             assert_null(suggest_name(&near));
-            assert_string_equal(suggest_hint(&near), "");
+            assert_string_equal(suggest_guess(&near), "");
+            assert_string_equal(suggest_hint(&near),
+                                " (known: busy, adaptive, sleep, delay, messages_to_fail)");
         }
     }
     suggest_init(&near, "dealy");
     suggest_try(&near, "delay");
     assert_string_equal(suggest_hint(&near), " (did you mean 'delay'?)");
+}
+
+TEST(nearest_is_a_typing_error_away)
+{
+    static const char *const cases[][2] = {
+        { "http", "otlp" }, { "tpc", "ucx" }, { "nope", "echo" }, { "limits", "faulty" }
+    };
+    struct suggestion near;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        suggest_init(&near, cases[i][0]);
+        suggest_try(&near, cases[i][1]);
+        assert_null(suggest_name(&near));
+    }
+}
+
+TEST(names_that_do_not_fit_into_a_hint_are_left_out_whole)
+{
+    struct suggestion near;
+    char name[16];
+
+    suggest_init(&near, "unlike all of them");
+    for (int i = 0; i < 40; i++) {
+        snprintf(name, sizeof name, "name%d", i);
+        suggest_try(&near, name);
+    }
+    assert_non_null(strstr(suggest_hint(&near), ", name10, name11, "));
+    assert_string_equal(strrchr(near.hint, ' '), " ...)");
+    suggest_init(&near, "alone");
+    assert_string_equal(suggest_hint(&near), "");
 }
 
 TEST(nearest_is_no_name_that_differs_in_a_number_only)

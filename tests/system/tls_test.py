@@ -42,7 +42,7 @@ def tls_group_survives_the_kill_of_a_worker():
             crew.release([rank])
         status, out, errors = crew.ended()
         equal((status, out), (0, ""), errors)
-        contains(errors, "of 3 slots 3 ended well; 1 restart")
+        contains(errors, "3 of 3 slots succeeded; 1 restart")
 
 
 def tls_tensors_are_spread_over_lanes():

@@ -205,7 +205,7 @@ def traces_delay_no_end_with_a_silent_collector():
             crew.all("init")
             for _ in range(20):
                 crew[0].do("call worker1 add 20000 1 2")
-            lines = [line for line in shut_down(crew).splitlines() if "spans were not accepted" in line]
+            lines = [line for line in shut_down(crew).splitlines() if "the collector did not accept spans" in line]
             equal(len(lines), 2, "a line of each worker")
 
 

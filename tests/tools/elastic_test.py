@@ -62,7 +62,7 @@ def elastic_starts_a_failed_worker_again_in_its_slot():
     lines = told(got.stderr)
     contains(lines[0], "slot 1 failed: exit status 3; restart 1 of 3 in 0.1 s")
     contains(lines[1], "slot 1 failed: exit status 3; restart 2 of 3 in 0.2 s")
-    equal(lines[2:], ["of 2 slots 2 ended well; 2 restarts"])
+    equal(lines[2:], ["2 of 2 slots succeeded; 2 restarts"])
 
 
 def elastic_starts_a_worker_again_that_a_signal_killed():
@@ -93,8 +93,8 @@ def elastic_goes_on_while_enough_are_left():
     got = elastic("2:3", "[ $RANK != 1 ] || exit 4; read x; echo end", "--restarts", "1")
     equal(got.returncode, 0, "exit status")
     equal([lines_of(f"{slot}.0", got.stdout) for slot in (0, 2)], [["end"], ["end"]])
-    contains(got.stderr, "slot 1 failed: exit status 4; no restart left, ")
-    contains(told(got.stderr)[-1], "of 3 slots 2 ended well; 1 restart")
+    contains(got.stderr, "slot 1 failed: exit status 4; no restarts left; still running: ")
+    contains(told(got.stderr)[-1], "2 of 3 slots succeeded; 1 restart")
 
 
 def elastic_ends_when_too_few_are_left():
@@ -103,7 +103,7 @@ def elastic_ends_when_too_few_are_left():
     os.kill(pids["1.0"], signal.SIGUSR1)
     _, errors = p.communicate(timeout=60)
     equal(p.returncode, 6, "exit status")
-    contains(errors, "slot 1 failed: exit status 6; no restart left, and fewer than 2 slots")
+    contains(errors, "slot 1 failed: exit status 6; no restarts left, and fewer than 2 slots remain")
     true(not any(alive(pid) for pid in pids.values()), "a worker is left")
 
 

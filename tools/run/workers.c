@@ -158,7 +158,7 @@ static void tell_end(struct run *r)
     for (int i = 0; i < r->started; i++)
         restarts += r->worker[i].slot.life;
     if (restarts || r->elastic.lost)
-        run_say(r, "of %d slots %d ended well; %d restart%s", r->started, r->elastic.done, restarts,
+        run_say(r, "%d of %d slots succeeded; %d restart%s", r->elastic.done, r->started, restarts,
                 restarts == 1 ? "" : "s");
 }
 

@@ -113,7 +113,7 @@ static void on_end(struct run *r, int rank, int status)
     r->failed = true;
     how_it_ended(status, how, sizeof how);
     if (r->plan->keep_going && !r->signals)
-        run_say(r, "rank %d failed: %s; %d continue", rank, how, r->running);
+        run_say(r, "rank %d failed: %s; still running: %d", rank, how, r->running);
     else
         on_failure(r, rank, how);
 }
@@ -136,19 +136,19 @@ void run_slot_ended(struct run *r, int slot, int status)
     how_it_ended(status, how, sizeof how);
     switch (elastic_failed(&r->elastic, s, r->running, now)) {
     case ELASTIC_AGAIN:
-        run_say(r, "slot %d failed: %s; restart %d of %d in %.1f s, %d continue", slot, how,
+        run_say(r, "slot %d failed: %s; restart %d of %d in %.1f s; still running: %d", slot, how,
                 s->life + 1, r->plan->elastic.restarts, (double)(s->again_ns - now) / 1e9,
                 r->running);
         return;
     case ELASTIC_GO_ON:
-        run_say(r, "slot %d failed: %s; no restart left, %d continue", slot, how,
+        run_say(r, "slot %d failed: %s; no restarts left; still running: %d", slot, how,
                 r->running + r->elastic.waiting);
         return;
     case ELASTIC_IS_OVER:
         r->failed = true;
         r->status = status_of(status);
-        run_say(r, "slot %d failed: %s; no restart left, and fewer than %d slots", slot, how,
-                r->plan->elastic.min);
+        run_say(r, "slot %d failed: %s; no restarts left, and fewer than %d slots remain", slot,
+                how, r->plan->elastic.min);
         run_end_all(r, SIGTERM);
         return;
     }
