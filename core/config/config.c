@@ -125,13 +125,52 @@ static tenrec_status read_text(struct tenrec_config *config, const char *text, s
         node_drop(config->root);
         config->root = node_new(NODE_MAP, &where);
     }
-    /* Before the defaults are added: these have no position for an error to name. */
-    return config->root ? schema_check_shape(config->root, err) : memory_fail(err);
+    return config->root ? TENREC_OK : memory_fail(err);
 }
 
-/* `path` is NULL unless the text is from a file. */
+/* Before the defaults are added: these have no position for an error to name. */
+static tenrec_status check_written(struct tenrec_config *config, const struct config_mistakes *m,
+                                   tenrec_error *err)
+{
+    tenrec_status st;
+
+    do
+        st = schema_check_shape(config->root, err);
+    while (st != TENREC_OK && m && m->leave_out(m->arg, config, config->root, err));
+    return st;
+}
+
+/* Adds the defaults and the variables, and checks the whole. */
+static tenrec_status config_complete(struct tenrec_config *config, tenrec_error *err)
+{
+    tenrec_status st = add_defaults(config->root, err);
+
+    if (st == TENREC_OK)
+        st = apply_variables(config, err);
+    return st == TENREC_OK ? config_check(config, err) : st;
+}
+
+/* The same on copies of what was written, until nothing in it is wrong. */
+static tenrec_status config_complete_all(struct tenrec_config *config,
+                                         const struct config_mistakes *m, tenrec_error *err)
+{
+    struct node *written = config->root;
+    tenrec_status st;
+
+    config->root = NULL;
+    do {
+        node_drop(config->root);
+        config->root = node_copy(written);
+        st = config->root ? config_complete(config, err) : memory_fail(err);
+    } while (st != TENREC_OK && m->leave_out(m->arg, config, written, err));
+    node_drop(written);
+    return st;
+}
+
+/* `path` is NULL unless the text is from a file; `m` if the first mistake ends it. */
 static tenrec_status config_make(const char *text, size_t len, const char *name, const char *path,
-                                 struct tenrec_config **ret, tenrec_error *err)
+                                 const struct config_mistakes *m, struct tenrec_config **ret,
+                                 tenrec_error *err)
 {
     struct tenrec_config *config = memory_new(1, sizeof *config);
     tenrec_status st;
@@ -142,14 +181,12 @@ static tenrec_status config_make(const char *text, size_t len, const char *name,
     st = config->name ? environment_read(&config->env, err) : memory_fail(err);
     if (st == TENREC_OK)
         st = read_text(config, text, len, err);
+    if (st == TENREC_OK)
+        st = check_written(config, m, err);
     if (st == TENREC_OK && path)
         st = file_paths_resolve(config->root, path, err);
     if (st == TENREC_OK)
-        st = add_defaults(config->root, err);
-    if (st == TENREC_OK)
-        st = apply_variables(config, err);
-    if (st == TENREC_OK)
-        st = config_check(config, err);
+        st = m ? config_complete_all(config, m, err) : config_complete(config, err);
     if (st != TENREC_OK) {
         tenrec_config_drop(config);
         return st;
@@ -213,7 +250,8 @@ err_read:
     return TENREC_EOS;
 }
 
-tenrec_status tenrec_config_load(const char *path, struct tenrec_config **ret, tenrec_error *err)
+tenrec_status config_load_all(const char *path, const struct config_mistakes *m,
+                              struct tenrec_config **ret, tenrec_error *err)
 {
     const char *variable = secure_getenv("TENREC_CONFIG");
     bool named = !path && variable && *variable;
@@ -224,7 +262,7 @@ tenrec_status tenrec_config_load(const char *path, struct tenrec_config **ret, t
 
     *ret = NULL;
     if (!path && !named)
-        return config_make("", 0, "default", NULL, ret, err);
+        return config_make("", 0, "default", NULL, m, ret, err);
     path = named ? variable : path;
     st = read_file(path, &text, &len, &file, err);
     if (st != TENREC_OK) {
@@ -232,18 +270,29 @@ tenrec_status tenrec_config_load(const char *path, struct tenrec_config **ret, t
             tenrec_error_prefix(err, "environment TENREC_CONFIG");
         return st;
     }
-    st = config_make(text, len, path, file ? path : NULL, ret, err);
+    st = config_make(text, len, path, file ? path : NULL, m, ret, err);
     free(text);
     return st;
+}
+
+tenrec_status tenrec_config_load(const char *path, struct tenrec_config **ret, tenrec_error *err)
+{
+    return config_load_all(path, NULL, ret, err);
+}
+
+tenrec_status config_parse_all(const char *text, const char *name, const struct config_mistakes *m,
+                               struct tenrec_config **ret, tenrec_error *err)
+{
+    *ret = NULL;
+    if (!text)
+        return tenrec_fail(err, TENREC_EINVAL, "text is NULL, YAML was expected");
+    return config_make(text, strlen(text), name ? name : "text", NULL, m, ret, err);
 }
 
 tenrec_status tenrec_config_parse(const char *text, const char *name, struct tenrec_config **ret,
                                   tenrec_error *err)
 {
-    *ret = NULL;
-    if (!text)
-        return tenrec_fail(err, TENREC_EINVAL, "text is NULL, YAML was expected");
-    return config_make(text, strlen(text), name ? name : "text", NULL, ret, err);
+    return config_parse_all(text, name, NULL, ret, err);
 }
 
 /* Returns true if the value of the key is a whole map, which is parsed as YAML at once. */

@@ -36,6 +36,23 @@ static inline const char *section_word(enum config_section s)
 
 /* What a configuration says. */
 
+/* What happens at a mistake of a configuration. */
+struct config_mistakes {
+    /* Leaves out of `root`, the tree as it was written, or of the variables, what is wrong. Returns
+     * false to end at this mistake. */
+    bool (*leave_out)(void *arg, struct tenrec_config *config, struct node *root,
+                      const tenrec_error *err);
+    void *arg;
+};
+
+/* tenrec_config_load, and tenrec_config_parse, that go on behind a mistake as `m` says.
+ *
+ * errors   of a file that cannot be read, or is no YAML; and a mistake that cannot be left out */
+tenrec_status config_load_all(const char *path, const struct config_mistakes *m,
+                              struct tenrec_config **ret, tenrec_error *err);
+tenrec_status config_parse_all(const char *text, const char *name, const struct config_mistakes *m,
+                               struct tenrec_config **ret, tenrec_error *err);
+
 /* An entry of `backends:` or `stores:` with its environment. All texts are borrowed
  * from the configuration, until it is changed or dropped. */
 struct config_layer {

@@ -47,7 +47,7 @@ static tenrec_status path_resolve_keys(const struct node *map, const char *const
 
 tenrec_status file_paths_resolve(struct node *root, const char *path, tenrec_error *err)
 {
-    static const char *const section[] = { "backends", "stores" };
+    static const char *const section[] = { "backends", "stores", "observers" };
     static const char *const secret[] = { "secret_file" }, *const mtls[] = { "ca", "cert", "key" };
     const char *slash = strrchr(path, '/');
     const size_t len = slash ? (size_t)(slash - path) + 1 : 0;

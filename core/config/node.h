@@ -41,8 +41,9 @@ enum node_kind { NODE_SCALAR, NODE_LIST, NODE_MAP };
 
 enum node_style {
     NODE_PLAIN,
-    NODE_QUOTED, /* always text, never a number */
-    NODE_RAW,    /* from a variable or from code: parsed once the type is known */
+    NODE_QUOTED,   /* always text, never a number */
+    NODE_RAW,      /* from a variable or from code: parsed once the type is known */
+    NODE_LEFT_OUT, /* an item of a list whose mistake is known: the others keep their numbers */
 };
 
 /* A tree: each node owns its texts and its children. */

@@ -40,6 +40,7 @@ tenrec_status record_read_all(const struct tenrec_option *opt, const struct node
     struct node *list = NULL;
     const char **positions;
     char *v;
+    size_t n = 0;
     tenrec_status st = value_expand(opt, node, context, &list, err);
 
     if (st != TENREC_OK)
@@ -56,16 +57,19 @@ tenrec_status record_read_all(const struct tenrec_option *opt, const struct node
         st = memory_fail(err);
     for (size_t i = 0; st == TENREC_OK && i < list->n; i++) {
         const struct position *at = &list->item[i]->where;
+
+        if (list->item[i]->style == NODE_LEFT_OUT)
+            continue;
         snprintf(item, sizeof item, "%s, item %zu", context, i + 1);
-        st = record_read(&table, list->item[i], item, arena, v + i * opt->record->size, err);
-        positions[i] =
+        st = record_read(&table, list->item[i], item, arena, v + n * opt->record->size, err);
+        positions[n] =
             arena_text(arena, at->kind == POSITION_DEFAULT ? "" : position_text(at, where));
-        if (st == TENREC_OK && !positions[i])
+        if (st == TENREC_OK && !positions[n++])
             st = memory_fail(err);
     }
     ret->v = v;
     ret->where = positions;
-    ret->n = list->n;
+    ret->n = n;
     node_drop(list);
     return st;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* state.h - the struct of a configuration; for the files of config only. */
+/* state.h - the struct of a configuration; for the files of config, and for `tenrec check`, which
+ * leaves out what is wrong. */
 #ifndef TENREC_CONFIG_STATE_H
 #define TENREC_CONFIG_STATE_H
 
