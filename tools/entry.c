@@ -46,7 +46,8 @@ static void entry_try(void *arg, FILE *to)
     plugin_entry_load(&e->layer, &e->backend, &e->options, &err);
 }
 
-tenrec_status entries_try(const struct tenrec_config *config, tenrec_error *err)
+tenrec_status entries_try(const struct tenrec_config *config, const struct mistakes *m,
+                          tenrec_error *err)
 {
     struct entries all;
     tenrec_status st = entries_list(config, &all, err);
@@ -61,18 +62,42 @@ tenrec_status entries_try(const struct tenrec_config *config, tenrec_error *err)
                          e->layer.plugin, how);
         tenrec_error_prefix(err, "%s: %s '%s'", position_text(&e->layer.plugin_where, text),
                             section_word(e->layer.section), e->layer.name);
+        if (m) {
+            m->tell(m->arg, err);
+            st = TENREC_OK;
+        }
     }
     entries_close(&all);
     return st;
 }
 
-tenrec_status entries_open(const struct tenrec_config *config, struct entries *ret,
-                           tenrec_error *err)
+static tenrec_status entry_open(struct entry *e, tenrec_error *err)
+{
+    tenrec_status st = plugin_entry_load(&e->layer, &e->backend, &e->options, err);
+
+    if (st == TENREC_OK)
+        return st;
+    options_drop(e->options);
+    e->options = NULL;
+    plugin_put(e->backend);
+    e->backend = NULL;
+    return st;
+}
+
+tenrec_status entries_open(struct tenrec_config *config, const struct mistakes *m,
+                           struct entries *ret, tenrec_error *err)
 {
     tenrec_status st = entries_list(config, ret, err);
 
-    for (size_t i = 0; !st && i < entries_count(ret); i++)
-        st = plugin_entry_load(&ret->v[i].layer, &ret->v[i].backend, &ret->v[i].options, err);
+    for (size_t i = 0; !st && i < entries_count(ret); i++) {
+        bool again = true;
+
+        while (again && (st = entry_open(&ret->v[i], err)) != TENREC_OK && m) {
+            m->tell(m->arg, err);
+            again = mistakes_leave_out_option(config, &ret->v[i].layer, err);
+            st = TENREC_OK;
+        }
+    }
     if (st)
         entries_close(ret);
     return st;

@@ -4,7 +4,7 @@
 #ifndef TENREC_TOOLS_ENTRY_H
 #define TENREC_TOOLS_ENTRY_H
 
-#include "core/config/config.h"
+#include "mistakes.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,19 +29,24 @@ static inline size_t entries_count(const struct entries *e)
     return e->n + e->n_stores + e->n_observers;
 }
 
-/* Tries entries_open for each entry in a process of its own. errors: EPLUGIN for a
- * plugin that crashes, hangs or exits, with the position; entries_open reports any other
- * failure */
-tenrec_status entries_try(const struct tenrec_config *config, tenrec_error *err);
+/* Tries entries_open for each entry in a process of its own.
+ *
+ * m        receives each failure; NULL: the first one is returned
+ * errors   EPLUGIN for a plugin that crashes, hangs or exits, with the position; entries_open
+ *          reports any other failure */
+tenrec_status entries_try(const struct tenrec_config *config, const struct mistakes *m,
+                          tenrec_error *err);
 
 /* Loads the plugin of every entry, fills and checks its options as a worker
  * would, and follows `backend:` to the wire.
  *
- * config   borrowed until entries_close
+ * config   borrowed until entries_close; with `m` it loses what is wrong
+ * m        receives each failure, and an entry that cannot be used has no plugin; NULL: the first
+ *          failure is returned
  * errors   ECONFIG, EPLUGIN, EABI, all with the position
  */
-tenrec_status entries_open(const struct tenrec_config *config, struct entries *ret,
-                           tenrec_error *err);
+tenrec_status entries_open(struct tenrec_config *config, const struct mistakes *m,
+                           struct entries *ret, tenrec_error *err);
 void entries_close(struct entries *e);
 
 /* trial.c: calls a function that may crash or hang, in a process of its own. */

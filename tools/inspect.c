@@ -68,13 +68,18 @@ static json_t *as_json_value(const struct tenrec_value *v)
     }
 }
 
+void inspect_print_json(const struct json_t *object)
+{
+    if (json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15)) == 0)
+        putchar('\n');
+}
+
 void inspect_print_map(const struct tenrec_value *map, const char *key, const char *instead)
 {
     json_t *object = as_json_map(map, key);
 
     json_object_set_new(object, key, json_string(instead));
-    if (json_dumpf(object, stdout, JSON_INDENT(2)) == 0) /* main reports a failure */
-        putchar('\n');
+    inspect_print_json(object);
     json_decref(object);
 }
 
@@ -124,8 +129,8 @@ static tenrec_status inspect_print(const struct tenrec_value *map, const char *n
     all = json_pack("{s:s, s:o}", "worker", name, "debug_info", as_object(map));
     if (!all)
         st = tenrec_fail(err, TENREC_ENOMEM, "no memory for the answer of '%s'", name);
-    else if (json_dumpf(all, stdout, JSON_INDENT(2)) == 0) /* main reports a failure */
-        putchar('\n');
+    else
+        inspect_print_json(all);
     json_decref(all);
     return st;
 }

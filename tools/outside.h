@@ -22,15 +22,18 @@ struct outside {
 };
 
 #define OUTSIDE_LIMIT_MS 5000
+#define OUTSIDE_USAGE "[--store URL] [--config F] [--group G] [--secret-file F] [--timeout D]"
 #define OUTSIDE_HELP                                                                               \
+    OUTSIDE_HELP_GROUP                                                                             \
+    "  -t, --timeout D  limit of the whole command, as 500ms or 5s (default)"
+#define OUTSIDE_HELP_GROUP                                                                         \
     "  -s, --store URL  store of the group: tcp://host:port or file://path; default: the\n"        \
     "                   config's init_method. 'tenrec run --verbose' prints the URL; its\n"        \
     "                   workers have it in MASTER_ADDR and MASTER_PORT\n"                          \
     "  -c, --config F   config with the backend of the group; default: TENREC_CONFIG\n"            \
     "  -g, --group G    name of the group; default: the config's worker.group\n"                   \
     "  -S, --secret-file F  the group secret; default: what the config or the environment\n"       \
-    "                   names, or that of the 'tenrec run' of this user that serves the store\n"   \
-    "  -t, --timeout D  limit of the whole command, as 500ms or 5s (default)"
+    "                   names, or that of the 'tenrec run' of this user that serves the store\n"
 
 #define OUTSIDE_OPTIONS(o)                                                                         \
     { "store", 's', TOOL_TEXT, &(o).store, 0, 0 },                                                 \
@@ -63,6 +66,9 @@ int inspect(const struct tool *self, struct outside *o, const char *name, bool a
 struct json_t;
 const char *inspect_text(const struct json_t *object, const char *key);
 long long inspect_number(const struct json_t *object, const char *key);
+
+/* What --json prints: one object on one line. main reports a failure. */
+void inspect_print_json(const struct json_t *object);
 
 /* Prints a map as JSON, with the text `instead` as the value of `key`. */
 void inspect_print_map(const struct tenrec_value *map, const char *key, const char *instead);

@@ -5,6 +5,7 @@
 #include "entry.h"
 #include "measure.h"
 #include "observe/profiler/profiler.h"
+#include "outside.h"
 #include "rpc/call/calls.h"
 #include "run/workers.h"
 #include "tool.h"
@@ -119,8 +120,7 @@ static void print_result(const struct perf *p, json_t *r)
     json_t *v;
 
     if (p->as_json) {
-        json_dumpf(r, stdout, JSON_REAL_PRECISION(6));
-        putchar('\n');
+        inspect_print_json(r);
         return;
     }
     json_object_foreach(r, key, v)
@@ -253,7 +253,7 @@ static int start_workers(const struct tool *self, const struct perf *p, const ch
     /* Check the config here, so that an error is reported once, not by both workers. */
     st = tenrec_config_load(path, &config, &err);
     if (!st)
-        st = entries_open(config, &all, &err);
+        st = entries_open(config, NULL, &all, &err);
     if (!st)
         entries_close(&all);
     tenrec_config_drop(config);
@@ -303,9 +303,9 @@ static int perf_main(const struct tool *self, int argc, char **argv)
     struct perf p = { .size = UINT64_MAX };
     const struct tool_option option[] = {
         { "config", 'c', TOOL_TEXT, &p.config, 0, 0 },
-        { "size", 's', TOOL_SIZE, &p.size, 0, MOST_BYTES },
-        { "calls", 'n', TOOL_NUMBER, &p.calls, 1, MOST_CALLS },
-        { "inflight", 'i', TOOL_NUMBER, &p.inflight, 1, MOST_INFLIGHT },
+        { "size", '\0', TOOL_SIZE, &p.size, 0, MOST_BYTES },
+        { "calls", 'N', TOOL_NUMBER, &p.calls, 1, MOST_CALLS },
+        { "inflight", '\0', TOOL_NUMBER, &p.inflight, 1, MOST_INFLIGHT },
         { "json", 'j', TOOL_FLAG, &p.as_json, 0, 0 },
         { "worker", '\0', TOOL_FLAG, &p.worker, 0, 0 },
     };
@@ -333,9 +333,9 @@ const struct tool tool_perf = {
             "  bandwidth  a tensor of S bytes into a buffer that the callee reuses\n"
             "\n"
             "  -c, --config F    the config of both, except name, rank and init_method\n"
-            "  -s, --size S      bytes per call (0, 64 and 64MiB)\n"
-            "  -i, --inflight K  concurrent calls (rate; 64)\n"
-            "  -n, --calls N     number of measured calls (20000, 200000 and 32)\n"
-            "  -j, --json        one JSON object",
+            "      --size S      bytes per call (0, 64 and 64MiB)\n"
+            "      --inflight K  concurrent calls (rate; 64)\n"
+            "  -N, --calls N     number of measured calls (20000, 200000 and 32)\n"
+            "  -j, --json        JSON, one object a line",
     .main = perf_main,
 };

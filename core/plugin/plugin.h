@@ -49,6 +49,11 @@ tenrec_status plugin_validate_check_kind(const struct tenrec_plugin *p, int want
 void plugin_validate_begin(tenrec_error *err);
 tenrec_status plugin_validate_end(tenrec_status st, const char *function, tenrec_error *err);
 
+/* Asks a store or an observer whether it would open `address`; a plugin that cannot say accepts
+ * all. */
+tenrec_status plugin_check_address(const struct tenrec_plugin *p, const void *options,
+                                   const char *address, tenrec_error *err);
+
 /* "a store", for error texts. */
 const char *plugin_validate_kind_name(uint32_t kind);
 

@@ -172,6 +172,19 @@ void plugin_validate_begin(tenrec_error *err)
     tenrec_fail(err, TENREC_OK, "%s", "");
 }
 
+tenrec_status plugin_check_address(const struct tenrec_plugin *p, const void *options,
+                                   const char *address, tenrec_error *err)
+{
+    const struct tenrec_extension *list = TENREC_HAS(p, extensions) ? p->extensions : NULL;
+    const struct tenrec_address_check *c = (const void *)tenrec_extension_find(
+        list, TENREC_EXTENSION_ADDRESS, sizeof(struct tenrec_address_check));
+
+    if (!c)
+        return TENREC_OK;
+    plugin_validate_begin(err);
+    return plugin_validate_end(c->check(options, address, err), "check of an address", err);
+}
+
 tenrec_status plugin_validate_end(tenrec_status st, const char *function, tenrec_error *err)
 {
     const bool known = st < 0 && strcmp(tenrec_status_name(st), "?") != 0;

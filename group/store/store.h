@@ -21,6 +21,7 @@ struct loop;
 struct security;
 struct stores;
 struct tenrec_config;
+struct config_settings;
 
 #define STORES_SCHEME_MAX 64
 
@@ -42,8 +43,9 @@ tenrec_init_store_fn *stores_own(const char *scheme);
 tenrec_status stores_load(const struct tenrec_config *config, const char *scheme,
                           struct stores **ret, tenrec_error *err);
 
-/* Loads, fills and checks the same, and releases all. errors: as above, of the first wrong entry */
-tenrec_status stores_check(const struct tenrec_config *config, const char *scheme,
+/* Loads, fills and checks the stores of init_method and of `stores:`, asks the plugin of the URL
+ * about it, and releases all. errors: as above, of the first wrong entry */
+tenrec_status stores_check(const struct tenrec_config *config, const struct config_settings *s,
                            tenrec_error *err);
 
 struct stores *stores_share(struct stores *s);

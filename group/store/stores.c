@@ -173,13 +173,23 @@ tenrec_status stores_load(const struct tenrec_config *config, const char *scheme
     return stores_load_layers(config, scheme, false, ret, err);
 }
 
-tenrec_status stores_check(const struct tenrec_config *config, const char *scheme,
+tenrec_status stores_check(const struct tenrec_config *config, const struct config_settings *s,
                            tenrec_error *err)
 {
-    struct stores *s = NULL;
-    tenrec_status st = stores_load_layers(config, scheme, true, &s, err);
+    char buf[STORES_SCHEME_MAX];
+    const char *scheme = stores_plugin_scheme(s->init_method, buf);
+    struct stores_choice choice;
+    struct stores *all = NULL;
+    tenrec_status st = stores_load_layers(config, scheme, true, &all, err);
 
-    stores_drop(s);
+    if (st == TENREC_OK && scheme && (st = stores_find(all, scheme, &choice, err)) == TENREC_OK) {
+        st = plugin_check_address(choice.plugin, choice.options, s->init_method, err);
+        if (st != TENREC_OK && err) {
+            secret_scrub(err, s->init_method);
+            tenrec_error_prefix(err, "%s: init_method", s->init_method_where);
+        }
+    }
+    stores_drop(all);
     return st;
 }
 

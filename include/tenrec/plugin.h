@@ -176,6 +176,15 @@ struct tenrec_probe {
 
 #define TENREC_EXTENSION_PROBE 3u
 
+/* [PL-9] An optional extension of a store or an observer: checks the URL or address as its init
+ * does, with the same error, but resolves, opens and starts nothing. `tenrec check` calls it. */
+struct tenrec_address_check {
+    struct tenrec_extension extension; /* TENREC_EXTENSION_ADDRESS */
+    tenrec_status (*check)(const void *options, const char *address, tenrec_error *err);
+};
+
+#define TENREC_EXTENSION_ADDRESS 6u
+
 /* Begins the description of a backend; TENREC_STORE_PLUGIN_HEADER that of a store. C++ before
  * C++20 has no designated initializers: there the same macros give the members in their order. In
  * any C++ keep the order of the members: TENREC_PLUGIN_OPTIONS comes after the summary. */

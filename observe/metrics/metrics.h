@@ -33,8 +33,9 @@ static inline struct metrics_service *metrics_of(const struct tenrec_worker *w)
 extern const struct call_observer call_durations_observer;
 extern const struct call_observer call_spans_observer;
 
-/* Checks `observe:`, and the plugins that it needs. errors: as observer_choice_load */
-tenrec_status metrics_check(const struct tenrec_config *config, tenrec_error *err);
+/* Checks `observe:` and the observer that it names for metrics (or for traces), and asks the plugin
+ * about the address. errors: as observer_choice_load, and those of the plugin */
+tenrec_status metrics_check(const struct tenrec_config *config, bool traces, tenrec_error *err);
 
 #define METRICS_FUNCTION "tenrec.metrics"
 

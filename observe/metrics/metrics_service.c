@@ -2,6 +2,7 @@
 /* metrics_service.c - metrics and exported spans as a service of a worker. */
 #include "core/base/log.h"
 #include "core/config/settings.h"
+#include "core/plugin/plugin.h"
 #include "observe/metrics/metrics.h"
 #include "observe/metrics/observer.h"
 #include "rpc/call/calls.h"
@@ -25,19 +26,37 @@ static tenrec_status metrics_choose(const struct tenrec_config *config, const ch
     return observer_choice_load(config, observer, &where, ret, err);
 }
 
-tenrec_status metrics_check(const struct tenrec_config *config, tenrec_error *err)
+/* Asks the observer whether it would open the address that `key` gives it. */
+static tenrec_status metrics_ask(const struct tenrec_config *config, const char *key,
+                                 const struct observer_choice *choice, const char *address,
+                                 tenrec_error *err)
+{
+    const struct option_source src = observe_source(config);
+    const struct position where = options_key_where(&src, key);
+    char text[POSITION_TEXT_MAX];
+    tenrec_status st =
+        plugin_check_address(plugin_description(choice->plugin), choice->options, address, err);
+
+    if (st != TENREC_OK)
+        tenrec_error_prefix(err, "%s: observe.%s", position_text(&where, text), key);
+    return st;
+}
+
+tenrec_status metrics_check(const struct tenrec_config *config, bool traces, tenrec_error *err)
 {
     struct observer_choice *choice = NULL;
     struct config_observe *o;
+    const char *address, *observer;
     tenrec_status st = config_observe_make(config, &o, err);
 
     if (st != TENREC_OK)
         return st;
-    st = metrics_choose(config, o->metrics, o->metrics_observer, "metrics_observer", &choice, err);
-    observer_choice_drop(choice);
-    choice = NULL;
-    if (st == TENREC_OK)
-        st = metrics_choose(config, o->traces, o->traces_observer, "traces_observer", &choice, err);
+    address = traces ? o->traces : o->metrics;
+    observer = traces ? o->traces_observer : o->metrics_observer;
+    st = metrics_choose(config, address, observer, traces ? "traces_observer" : "metrics_observer",
+                        &choice, err);
+    if (st == TENREC_OK && choice)
+        st = metrics_ask(config, traces ? "traces" : "metrics", choice, address, err);
     observer_choice_drop(choice);
     config_observe_drop(o);
     return st;

@@ -58,6 +58,9 @@ struct etcd_store {
     struct keeper keeper; /* of the lease */
 };
 
+/* Checks the URL of a store. errors: EINVAL */
+tenrec_status etcd_store_check(const void *options, const char *url, tenrec_error *err);
+
 tenrec_status etcd_store_open(const struct tenrec_store_init *in, struct tenrec_plugin_store *self,
                               tenrec_error *err);
 void etcd_store_free(struct etcd_store *s);

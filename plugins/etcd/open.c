@@ -136,8 +136,6 @@ static tenrec_status open_fill(struct etcd_store *s, const struct etcd_options *
     tenrec_status st = TENREC_OK;
 
     store_url_name(url, &form, sizeof s->name, s->name);
-    if (strchr(url->prefix, ':'))
-        return tenrec_fail(err, TENREC_EINVAL, "a prefix has no colon"); /* it ends the prefix */
     s->asker.n_endpoints = url->n_hosts;
     s->pool.ca_file = o->login.ca_file;
     s->pool.cert_file = o->login.cert_file;
@@ -193,6 +191,23 @@ void etcd_store_free(struct etcd_store *s)
     free(s);
 }
 
+static tenrec_status open_read_url(const char *url, struct store_url *ret, tenrec_error *err)
+{
+    tenrec_status st = store_url_read(url, &form, ret, err);
+
+    if (st == TENREC_OK && strchr(ret->prefix, ':')) /* it ends the prefix */
+        st = tenrec_fail(err, TENREC_EINVAL, "a prefix has no colon");
+    return st;
+}
+
+tenrec_status etcd_store_check(const void *options, const char *url, tenrec_error *err)
+{
+    struct store_url parsed;
+
+    (void)options;
+    return open_read_url(url, &parsed, err);
+}
+
 tenrec_status etcd_store_open(const struct tenrec_store_init *in, struct tenrec_plugin_store *self,
                               tenrec_error *err)
 {
@@ -202,7 +217,7 @@ tenrec_status etcd_store_open(const struct tenrec_store_init *in, struct tenrec_
 
     if (!s)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a store");
-    st = store_url_read(in->url, &form, &s->url, err);
+    st = open_read_url(in->url, &s->url, err);
     if (st != TENREC_OK) {
         etcd_store_free(s);
         return st;

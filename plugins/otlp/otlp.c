@@ -26,12 +26,28 @@ static const struct tenrec_option options[] = {
               "it those of the system." },
 };
 
+static tenrec_status otlp_check(const void *o, const char *address, tenrec_error *err)
+{
+    struct collector c;
+    tenrec_status st = collector_parse(address, &c, err);
+
+    (void)o;
+    collector_finish(&c);
+    return st;
+}
+
+static const struct tenrec_address_check address_check = {
+    { TENREC_EXTENSION_ADDRESS, sizeof(struct tenrec_address_check), NULL },
+    otlp_check,
+};
+
 const struct tenrec_plugin tenrec_plugin = {
     TENREC_OBSERVER_PLUGIN_HEADER,
     .name = "otlp",
     .version = "1.0.0",
     .summary = "Sends spans of calls to an OpenTelemetry collector, by OTLP over HTTP.",
     TENREC_PLUGIN_OPTIONS(options, struct otlp_options),
+    .extensions = &address_check.extension,
 };
 
 struct otlp {

@@ -101,6 +101,14 @@ void redis_store_free(struct redis_store *s)
     free(s);
 }
 
+tenrec_status redis_store_check(const void *options, const char *url, tenrec_error *err)
+{
+    struct store_url parsed;
+
+    (void)options;
+    return store_url_read(url, &form, &parsed, err);
+}
+
 tenrec_status redis_store_open(const struct tenrec_store_init *in, struct tenrec_plugin_store *self,
                                tenrec_error *err)
 {

@@ -21,9 +21,15 @@ static const struct tenrec_option options[] = {
               "processes." },
 };
 
+static const struct tenrec_address_check address_check = {
+    { TENREC_EXTENSION_ADDRESS, sizeof(struct tenrec_address_check), NULL },
+    redis_store_check,
+};
+
 const struct tenrec_plugin tenrec_plugin = {
     TENREC_STORE_PLUGIN_HEADER,
     TENREC_PLUGIN_OPTIONS(options, struct redis_options),
+    .extensions = &address_check.extension,
     .flags = TENREC_PLUGIN_TLS | TENREC_PLUGIN_SETUID,
     .name = "redis",
     .version = "1.0",

@@ -69,6 +69,9 @@ void call_pause(uint64_t *gap_ms, uint64_t most_ms, uint64_t deadline_ns);
 /* Starts the thread that renews the lease, if the store has one. */
 tenrec_status lease_start(struct redis_store *s, tenrec_error *err);
 
+/* Checks the URL of a store. errors: EINVAL */
+tenrec_status redis_store_check(const void *options, const char *url, tenrec_error *err);
+
 tenrec_status redis_store_open(const struct tenrec_store_init *in, struct tenrec_plugin_store *self,
                                tenrec_error *err);
 void redis_store_free(struct redis_store *s);

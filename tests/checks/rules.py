@@ -73,6 +73,7 @@ NOTES = {
     "PL-5": ("`tenrec info` shows nothing of the machine.", "optional: tests/tools"),
     "PL-6": ("`tenrec info` and `tenrec check` change something.", "of the loader: tests/plugin"),
     "PL-7": ("A failed start leaks, or crashes at its end.", "needs a failure of the plugin's own: tests/tensorpipe"),
+    "PL-9": ("`tenrec check` accepts an address that the plugin refuses at a start.", "of the shipped plugins: tests/tools/check_test.py"),
     "PL-8": ("Setuid programs refuse the plugin; or a variable of their caller writes a file with their rights.", "of the shipped plugins: tests/plugin"),
 }
 NOTES.update({f"ST-{n}": (text, {1: "of the core: tests/plugin/stores_test.c", 18: "optional: tests/store", 19: "optional: tests/store"}.get(n, "")) for n, text in enumerate([

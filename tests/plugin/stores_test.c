@@ -3,6 +3,7 @@
 #include "group/store/store.h"
 
 #include "../testing.h"
+#include "core/config/config.h"
 #include "core/plugin/plugin.h"
 
 #include <stdlib.h>
@@ -145,6 +146,7 @@ TEST(stores_find_reports_the_error_of_a_plugin_when_asked_for)
 {
     const char *yaml = "stores:\n  notes: {plugin: drawer}\n  wrong: {plugin: drwer}\n";
     struct tenrec_config *config;
+    struct config_settings *settings;
     struct stores_choice c;
     struct stores *s;
     tenrec_error err;
@@ -155,7 +157,9 @@ TEST(stores_find_reports_the_error_of_a_plugin_when_asked_for)
     assert_int_equal(stores_find(s, "third", &c, &err), TENREC_ENOTFOUND);
     stores_drop(s);
     assert_status(tenrec_config_parse(yaml, "t.yaml", &config, &err), &err);
-    assert_int_equal(stores_check(config, "notes", &err), TENREC_EPLUGIN);
+    assert_status(config_settings_make(config, &settings, &err), &err);
+    assert_int_equal(stores_check(config, settings, &err), TENREC_EPLUGIN);
+    config_settings_drop(settings);
     assert_text_has(err.text, "t.yaml:3:19: store 'wrong': no plugin 'drwer'");
     tenrec_config_drop(config);
 }

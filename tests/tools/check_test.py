@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """check_test.py TENREC - the contract of `tenrec check`."""
+import json
 import os
 import shutil
 import sys
@@ -39,6 +40,87 @@ def check_accepts_a_good_config():
     status, out, errors = check(GOOD)
     equal((status, errors), (0, ""))
     contains(out, "F: ok, 2 backends: echo, faulty (wraps echo); security: none (default)")
+
+
+MISTAKES = """wroker: {}
+worker: { nam: x, num_worker_threads: many, rank: 5, world_size: 3 }
+init_method: tcp://host
+backend: faulti
+backends:
+  echo: { plugin: echo, options: { refuze: true, refuse: maybe } }
+  faulty:
+    plugin: faulty
+    wraps: ech
+    dealy: 1
+    options: { num_fail_sends: -1, dealy: 2, rules: [{ do: dorp }, { do: drop }, { dp: drop, do: drop }, { do: drop, on: [CAL] }] }
+  bad: { plugin: eco, options: { any: 1 } }
+  again: { plugin: faulty, wraps: bad }
+stores: { tcp: { plugin: drawer } }
+security: { mode: secrt, allow: [{ function: f, form: any_member }, { from: any_one }] }
+observe: { durations: 7 }
+"""
+MISTAKEN = ["1:1: unknown key 'wroker'", "2:11: worker: has no key 'nam'", "2:39: worker.num_worker_threads", "2:51: worker.rank: 5",
+            "3:14: init_method", "4:10: backend 'faulti'", "6:36: backend 'echo': has no option 'refuze'", "6:58: backend 'echo': option 'refuse'",
+            "9:12: backend 'faulty': wraps 'ech'", "10:5: backend 'faulty': unknown key 'dealy'", "11:32: backend 'faulty': option 'num_fail_sends'",
+            "11:36: backend 'faulty': has no option 'dealy'", "11:60: backend 'faulty': option 'rules', item 1: 'do'",
+            "11:84: backend 'faulty': option 'rules', item 3: has no key 'dp'", "11:123: backend 'faulty': option 'rules', item 4: 'on'",
+            "12:18: backend 'bad': no plugin 'eco'", "14:11: store 'tcp'", "15:19: security.mode", "15:49: security.allow, item 1: has no key 'form'",
+            "16:23: observe.durations"]
+
+
+def check_tells_every_mistake_once():
+    status, out, errors = check(MISTAKES)
+    equal((status, out), (1, ""))
+    for line, wanted in zip(errors.splitlines(), MISTAKEN):
+        true(line.startswith(f"F:{wanted}"), f"{line!r} is not about {wanted!r}, of:\n{errors}")
+    true(len(errors.splitlines()) >= len(MISTAKEN), f"{len(errors.splitlines())} lines: {errors}")
+
+
+def check_prints_json_on_one_line():
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/a.yaml"
+        for text, mistakes in (GOOD, []), (GOOD.replace("refuse", "refuze").replace("2", "many"), [(3, 36), (4, 67)]):
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(text)
+            got = run(TENREC, "check", "--json", path)
+            told = json.loads(one_line(got.stdout))
+            equal((got.returncode, got.stderr, told["valid"]), (int(bool(mistakes)), "", not mistakes))
+            equal([(m["line"], m["column"]) for m in told["mistakes"]], mistakes)
+        equal([b["name"] for b in json.loads(run(TENREC, "check", "--json", "-", input=GOOD).stdout)["backends"]], ["echo", "faulty"])
+
+
+def plugin_is_here(name):
+    return any(os.path.exists(f"{d}/{name}.so") for d in os.environ["TENREC_PLUGIN_PATH"].split(":"))
+
+
+def check_asks_plugins_about_their_addresses():
+    for plugin, text, place, part in (("prometheus", 'observe: { metrics: "127.0.0.1:99999" }\n', "F:1:21: observe.metrics: ", "'127.0.0.1:99999'"),
+                                      ("prometheus", 'observe: { metrics: ":9464" }\n', "F:1:21: observe.metrics: ", "expected an address"),
+                                      ("otlp", "observe: { traces: htp://collector }\n", "F:1:20: observe.traces: ", "expected http://"),
+                                      ("redis", "init_method: redis://a:99999\n", "F:1:14: init_method: ", "port"),
+                                      ("etcd", "init_method: etcd://me:hunter2@a:b\n", "F:1:14: init_method: ", "port")):
+        if plugin_is_here(plugin):
+            refused(text + GOOD, place, part)
+            true("hunter2" not in check(text + GOOD)[2], "a password is printed")
+    if plugin_is_here("prometheus"):
+        equal(check('observe: { metrics: "127.0.0.1:9464" }\n' + GOOD)[::2], (0, ""))
+        refused(GOOD, "tenrec check: environment TENREC_OBSERVE__METRICS: observe.metrics: ", "'x'", environment(TENREC_OBSERVE__METRICS="x"))
+
+
+def check_warns_of_a_folder_that_is_not_there():
+    env = environment(TENREC_PLUGIN_PATH=f"/nonexistent:{os.environ['TENREC_PLUGIN_PATH']}")
+    status, _, errors = check(GOOD, env)
+    equal(status, 0)
+    contains(one_line(errors), "TENREC_PLUGIN_PATH names '/nonexistent', which is no folder")
+
+
+def check_lists_what_there_is_unless_a_name_is_near():
+    refused(GOOD.replace("backend: faulty", "backend: nope"), "F:1:10: ", "is not in 'backends' (known: echo, faulty)")
+    refused(GOOD.replace("num_fail_sends: 2", "dealy: 2"), "F:4:", "(known: messages_to_fail, num_fail_sends,")
+    refused(GOOD.replace("options: { num_fail_sends: 2 }", "dealy: 2"), "F:4:", "an option of the plugin belongs under 'options'")
+    status, _, errors = check("init_method: http://x\n" + GOOD)
+    equal(status, 1)
+    contains(one_line(errors), "no plugin 'http' (known: ")
 
 
 def check_tells_the_security_mode_and_its_source():

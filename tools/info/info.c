@@ -54,9 +54,9 @@ static tenrec_status collect_config(const char *path, json_t *all, tenrec_error 
         st = config_settings_make(config, &settings, err);
     config_settings_drop(settings);
     if (!st)
-        st = entries_try(config, err);
+        st = entries_try(config, NULL, err);
     if (!st)
-        st = entries_open(config, &entries, err);
+        st = entries_open(config, NULL, &entries, err);
     if (!st) {
         st = config_show(config, on_value, list, err);
         if (!st)
@@ -78,7 +78,8 @@ static bool on_folder(void *arg, const char *folder)
     return false;
 }
 
-static int info_info(const struct tool *self, const char *path, bool as_json)
+static int info_info(const struct tool *self, const char *path, const struct info_names *names,
+                     bool as_json)
 {
     json_t *all = json_pack("{s:s, s:o, s:o, s:o, s:[], s:[], s:[], s:[], s:[]}", "version",
                             tenrec_version_text(), "worker", info_worker_options(), "security",
@@ -88,16 +89,15 @@ static int info_info(const struct tool *self, const char *path, bool as_json)
     tenrec_error err;
 
     plugin_folders_each(on_folder, json_object_get(all, "folders"));
-    info_find(all);
+    info_find(all, names);
     if (path)
         st = collect_config(path, all, &err);
     if (st == TENREC_OK) {
         info_list(all);
-        if (!as_json)
-            info_print(all);
-        else if (json_dumpf(all, stdout, JSON_INDENT(2)) == 0) /* main reports a failure */
-            putchar('\n');
+        st = info_choose(all, names, &err);
     }
+    if (st == TENREC_OK)
+        (as_json ? inspect_print_json : info_print)(all);
     json_decref(all);
     return st ? tool_fail(self, "%s", err.text) : TOOL_OK;
 }
@@ -124,8 +124,7 @@ static void info_print_store(const json_t *all, bool as_json)
     const json_t *requests = json_object_get(all, "requests");
 
     if (as_json) {
-        if (json_dumpf(all, stdout, JSON_INDENT(2)) == 0) /* main reports a failure */
-            putchar('\n');
+        inspect_print_json(all);
         return;
     }
     printf("%-10s%s\n", "store", inspect_text(all, "store"));
@@ -161,8 +160,8 @@ static int info_main(const struct tool *self, int argc, char **argv)
 
     if (c != TOOL_GO_ON)
         return c;
-    if (optind < argc)
-        return tool_misuse(self, "unknown argument '%s'", argv[optind]);
+    if (optind < argc && (worker || o.store))
+        return tool_misuse(self, "'%s' is no argument with --worker or --store", argv[optind]);
     if (worker) {
         if (as_json)
             o.command = NULL;
@@ -173,25 +172,28 @@ static int info_main(const struct tool *self, int argc, char **argv)
                                  "--worker or --store");
     if (o.store)
         return info_store(self, &o, as_json);
-    return info_info(self, o.config, as_json);
+    return info_info(self, o.config, &(struct info_names){ argv + optind, (size_t)(argc - optind) },
+                     as_json);
 }
 
 const struct tool tool_info = {
     .name = "info",
-    .usage = "[--config F] [--json] [--worker NAME [--store URL] [--group G] [--timeout D] | "
-             "--store URL]",
+    .usage = "[PLUGIN ...] [--config F] [--json]\n"
+             "       tenrec info --worker NAME " OUTSIDE_USAGE "\n"
+             "                  [--json]\n"
+             "       tenrec info --store URL [--secret-file F] [--timeout D] [--json]",
     .summary = "show backends, their options, and the transports that work here",
     .help =
         "Lists the plugins found in the folders of TENREC_PLUGIN_PATH and among the installed\n"
         "ones: version, file, options with type, default and help, and which transports and\n"
-        "channels work on this machine (or why not); before them the keys of 'worker:'\n"
-        "and 'security:'. A plugin\n"
-        "that cannot be used is listed at the end (\"unusable\" in JSON) with the reason; the "
-        "exit\n"
-        "status is still 0. Each plugin is first loaded in a process of its own.\n"
+        "channels work on this machine (or why not); before them the keys of 'worker:',\n"
+        "'security:' and 'observe:'. A plugin that cannot be used is listed at the end\n"
+        "(\"unusable\" in JSON) with the reason; the exit status is still 0. Each plugin is first\n"
+        "loaded in a process of its own. With PLUGIN, a name or the path of a file, only that\n"
+        "plugin is shown; 'worker', 'security' and 'observe' show these keys.\n"
         "\n"
         "  -c, --config F   also the values in force with this config, and the source of each\n"
-        "  -j, --json       one JSON object\n"
+        "  -j, --json       JSON, one object a line\n"
         "\n"
         "With --worker the command shows the counters and states of a worker of a running\n"
         "group and of its backends. It calls the worker from outside, as 'tenrec ping' does.\n"

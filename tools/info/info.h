@@ -13,10 +13,20 @@ struct json_t *info_worker_options(void);
 struct json_t *info_observe_options(void);
 struct json_t *info_security_options(void);
 
-/* info_find loads the plugins of the plugin folders, and adds the unusable to
- * "unusable"; info_list adds all that are loaded to "backends" and "stores". */
-void info_find(struct json_t *all);
+/* What the command line names: parts of the output, by the name of a plugin, its path, or "worker",
+ * "security" or "observe". */
+struct info_names {
+    char **v;
+    size_t n; /* 0: all */
+};
+
+/* info_find loads the plugins of the plugin folders, or those that are named, and adds the unusable
+ * to "unusable"; info_list adds all that are loaded to "backends", "stores" and "observers". */
+void info_find(struct json_t *all, const struct info_names *names);
 void info_list(struct json_t *all);
+
+/* Leaves what is named. errors: ENOTFOUND, and EPLUGIN for a plugin that cannot be used */
+tenrec_status info_choose(struct json_t *all, const struct info_names *names, tenrec_error *err);
 
 void info_print(const struct json_t *all);
 

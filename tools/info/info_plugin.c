@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* info_plugin.c - plugins as JSON, each first tried in a process of its own. */
+#include "core/base/text.h"
 #include "core/plugin/plugin.h"
 #include "core/plugin/plugin_file.h"
 #include "entry.h"
 #include "info/info.h"
+#include "outside.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -150,14 +152,26 @@ static void try_plugin(void *path, FILE *to)
         plugin_loaded(b)->construct(options, &err);
 }
 
-static void on_file(void *arg, const char *name, const char *path)
+static bool is_named(const struct info_names *names, const char *name)
 {
-    json_t *unusable = json_object_get(arg, "unusable");
+    for (size_t i = 0; i < names->n; i++)
+        if (strcmp(names->v[i], name) == 0)
+            return true;
+    return names->n == 0;
+}
+
+struct finding {
+    json_t *all;
+    const struct info_names *names;
+};
+
+static void find_file(json_t *all, const char *path)
+{
+    json_t *unusable = json_object_get(all, "unusable");
     struct plugin *b;
     tenrec_error err;
     char how[128];
 
-    (void)name;
     if (trial_run(try_plugin, (void *)(uintptr_t)path, NULL, how, sizeof how)) {
         if (plugin_open(path, &b, &err) == TENREC_OK) {
             plugin_put(b);
@@ -170,14 +184,102 @@ static void on_file(void *arg, const char *name, const char *path)
                                               json_string(err.text)));
 }
 
+static void on_file(void *arg, const char *name, const char *path)
+{
+    const struct finding *f = arg;
+
+    if (is_named(f->names, name))
+        find_file(f->all, path);
+}
+
 static void on_plugin(void *arg, struct plugin *b)
 {
     json_array_append_new(arg, plugin_object(b));
 }
 
-void info_find(json_t *all)
+void info_find(json_t *all, const struct info_names *names)
 {
-    loader_list(on_file, all);
+    struct finding f = { all, names };
+
+    loader_list(on_file, &f);
+    for (size_t i = 0; i < names->n; i++)
+        if (loader_is_path(names->v[i]))
+            find_file(all, names->v[i]);
+}
+
+/* ---- a choice of them ---------------------------------------------------------- */
+
+static const char *const plugin_lists[] = { "backends", "stores", "observers" };
+static const char *const sections[] = { "worker", "security", "observe" };
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static bool plugin_is_named(const json_t *plugin, const struct info_names *names)
+{
+    return is_named(names, json_string_value(json_object_get(plugin, "name"))) ||
+           is_named(names, json_string_value(json_object_get(plugin, "path")));
+}
+
+/* Returns true if the output has a part of that name. */
+static bool choice_exists(const json_t *all, const char *name)
+{
+    char *word = (char *)(uintptr_t)name;
+    const struct info_names one = { &word, 1 };
+    const json_t *plugin;
+    size_t k;
+
+    for (size_t i = 0; i < COUNT(plugin_lists); i++)
+        json_array_foreach(json_object_get(all, plugin_lists[i]), k, plugin)
+        {
+            if (plugin_is_named(plugin, &one))
+                return true;
+        }
+    for (size_t i = 0; i < COUNT(sections); i++)
+        if (strcmp(sections[i], name) == 0)
+            return true;
+    return false;
+}
+
+static void suggest_file(void *near, const char *name, const char *path)
+{
+    (void)path;
+    suggest_try(near, name);
+}
+
+static tenrec_status choice_fail(const json_t *all, const char *name, tenrec_error *err)
+{
+    const json_t *why = json_array_get(json_object_get(all, "unusable"), 0);
+    struct suggestion near;
+
+    if (why)
+        return tenrec_fail(err, TENREC_EPLUGIN, "%s: %s", inspect_text(why, "path"),
+                           inspect_text(why, "reason"));
+    suggest_init(&near, name);
+    loader_list(suggest_file, &near);
+    for (size_t i = 0; i < COUNT(sections); i++)
+        suggest_try(&near, sections[i]);
+    return tenrec_fail(err, TENREC_ENOTFOUND, "no plugin '%s'%s", name, suggest_hint(&near));
+}
+
+tenrec_status info_choose(json_t *all, const struct info_names *names, tenrec_error *err)
+{
+    if (names->n == 0)
+        return TENREC_OK;
+    for (size_t i = 0; i < names->n; i++)
+        if (!choice_exists(all, names->v[i]))
+            return choice_fail(all, names->v[i], err);
+    for (size_t i = 0; i < COUNT(plugin_lists); i++) {
+        json_t *list = json_object_get(all, plugin_lists[i]);
+
+        for (size_t k = json_array_size(list); k > 0; k--)
+            if (!plugin_is_named(json_array_get(list, k - 1), names))
+                json_array_remove(list, k - 1);
+    }
+    for (size_t i = 0; i < COUNT(sections); i++)
+        if (!is_named(names, sections[i]))
+            json_object_del(all, sections[i]);
+    json_object_del(all, "folders");
+    return TENREC_OK;
 }
 
 void info_list(json_t *all)

@@ -121,7 +121,7 @@ static void print_plugin(const json_t *b, const char *kind)
     }
 }
 
-void info_print(const json_t *all)
+static void print_summary(const json_t *all)
 {
     const json_t *list = json_object_get(all, "backends"), *row;
     const json_t *stores = json_object_get(all, "stores");
@@ -138,12 +138,24 @@ void info_print(const json_t *all)
     json_array_foreach(json_object_get(all, "folders"), i, row)
         printf("%s%s", i ? ", " : "; plugin folders: ", json_string_value(row));
     printf("\n");
-    printf("\nworker\n  options\n");
-    json_array_foreach(json_object_get(all, "worker"), i, row) print_option(row, NULL);
-    printf("\nsecurity\n  options\n");
-    json_array_foreach(json_object_get(all, "security"), i, row) print_option(row, NULL);
-    printf("\nobserve\n  options\n");
-    json_array_foreach(json_object_get(all, "observe"), i, row) print_option(row, NULL);
+}
+
+void info_print(const json_t *all)
+{
+    const json_t *list = json_object_get(all, "backends"), *row;
+    const json_t *stores = json_object_get(all, "stores");
+    const json_t *observers = json_object_get(all, "observers");
+    static const char *const section[] = { "worker", "security", "observe" };
+    const bool whole = json_object_get(all, "folders") != NULL;
+    size_t i;
+
+    if (whole)
+        print_summary(all);
+    for (size_t k = 0; k < sizeof section / sizeof section[0]; k++) {
+        if (json_object_get(all, section[k]))
+            printf("\n%s\n  options\n", section[k]);
+        json_array_foreach(json_object_get(all, section[k]), i, row) print_option(row, NULL);
+    }
     json_array_foreach(list, i, row) print_plugin(row, "");
     json_array_foreach(stores, i, row) print_plugin(row, "store ");
     json_array_foreach(observers, i, row) print_plugin(row, "observer ");
