@@ -23,6 +23,7 @@ enum {
 
 struct prometheus_options {
     uint64_t timeout_ms;
+    struct text_options text;
 };
 
 static const struct tenrec_option options[] = {
@@ -33,6 +34,33 @@ static const struct tenrec_option options[] = {
       .min = 10,
       .max = 60000,
       .help = "Time in which the other processes of the host give their metrics." },
+    { .key = "server_address",
+      .type = TENREC_OPT_BOOL,
+      .offset = offsetof(struct prometheus_options, text.server_address),
+      .def = "false",
+      .help = "Durations of outgoing calls apart by the called worker, in the label "
+              "server_address: as many series as there are workers." },
+    { .key = "bucket_step",
+      .type = TENREC_OPT_INT,
+      .offset = offsetof(struct prometheus_options, text.bucket_step),
+      .def = "2",
+      .min = 1,
+      .max = 8,
+      .help = "Powers of two from one bucket of a histogram to the next: 1 for all 26 buckets, 2 "
+              "for 13." },
+};
+
+static tenrec_status prometheus_check(const void *o, const char *address, tenrec_error *err)
+{
+    struct address parsed;
+
+    (void)o;
+    return address_parse(address, &parsed, err);
+}
+
+static const struct tenrec_address_check address_check = {
+    { TENREC_EXTENSION_ADDRESS, sizeof(struct tenrec_address_check), NULL },
+    prometheus_check,
 };
 
 const struct tenrec_plugin tenrec_plugin = {
@@ -41,6 +69,7 @@ const struct tenrec_plugin tenrec_plugin = {
     .version = "1.0.0",
     .summary = "Serves metrics to Prometheus, for all workers of a host at one address.",
     TENREC_PLUGIN_OPTIONS(options, struct prometheus_options),
+    .extensions = &address_check.extension,
 };
 
 struct prometheus {
@@ -48,6 +77,7 @@ struct prometheus {
     struct address address;
     const char *address_text;
     uint64_t timeout_ms;
+    const struct text_options *text;
     struct neighbours neighbours;
     struct endpoint endpoint;
     pthread_t thread;
@@ -88,7 +118,7 @@ static tenrec_status prometheus_text(void *arg, char **ret, size_t *ret_len, ten
     tenrec_status st = ok ? TENREC_OK : tenrec_fail(err, TENREC_ENOMEM, "no memory");
 
     if (st == TENREC_OK)
-        st = text_make(p->self, &own.data, &own.len, err);
+        st = text_make(p->self, p->text, &own.data, &own.len, err);
     if (st == TENREC_OK) {
         g.text[g.n++] = own; /* there is room for one more */
         st = texts_join(&g, ret, ret_len, err);
@@ -132,7 +162,7 @@ static void *prometheus_run(void *arg)
 
     while (!(fd[0].revents & (POLLIN | POLLHUP))) {
         if (poll(fd, 2, p->endpoint.daemon ? -1 : RETRY_MS) > 0 && fd[1].revents)
-            share_answer(p->self, p->share);
+            share_answer(p->self, p->text, p->share);
         if (!p->endpoint.daemon)
             prometheus_try(p);
     }
@@ -222,6 +252,7 @@ tenrec_status tenrec_init_observer(const struct tenrec_observer_init *in,
     p->self = self;
     p->address_text = in->address;
     p->timeout_ms = o->timeout_ms;
+    p->text = &o->text;
     p->share = p->wake[0] = p->wake[1] = -1;
     p->endpoint = (struct endpoint){ .fn = prometheus_text, .arg = p };
     st = address_parse(in->address, &p->address, err);

@@ -14,10 +14,15 @@
 
 /* text.c: the metrics of this process in Prometheus' text format 0.0.4. */
 
+struct text_options {
+    int64_t bucket_step; /* a bucket for each n-th power of two */
+    bool server_address; /* durations apart by the called worker */
+};
+
 /* ret      a text with a NUL behind its `len` bytes, freed by the caller
  * errors   ENOMEM */
-tenrec_status text_make(struct tenrec_observer *self, char **ret, size_t *ret_len,
-                        tenrec_error *err);
+tenrec_status text_make(struct tenrec_observer *self, const struct text_options *o, char **ret,
+                        size_t *ret_len, tenrec_error *err);
 
 /* address.c: "127.0.0.1:9464", "[::1]:9464", "localhost:9464" or "unix:/run/tenrec.sock", and a
  * socket that listens there. */
@@ -73,7 +78,7 @@ void neighbours_each(const struct neighbours *n,
 tenrec_status share_listen(const struct sockaddr_un *at, int *ret, tenrec_error *err);
 
 /* Accepts one connection of this user, writes the text, and closes it. May block for a second. */
-void share_answer(struct tenrec_observer *self, int listener);
+void share_answer(struct tenrec_observer *self, const struct text_options *o, int listener);
 
 /* merge.c: joins the texts of several processes: the format wants all lines of a metric together.
  */

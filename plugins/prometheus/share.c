@@ -31,13 +31,13 @@ static bool is_own_user(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.uid == geteuid();
 }
 
-static void text_send(struct tenrec_observer *self, int fd)
+static void text_send(struct tenrec_observer *self, const struct text_options *o, int fd)
 {
     char *text;
     size_t len, at = 0;
     tenrec_error err;
 
-    if (text_make(self, &text, &len, &err) != TENREC_OK)
+    if (text_make(self, o, &text, &len, &err) != TENREC_OK)
         return;
     while (at < len) {
         const ssize_t n = send(fd, text + at, len - at, MSG_NOSIGNAL);
@@ -49,7 +49,7 @@ static void text_send(struct tenrec_observer *self, int fd)
     free(text);
 }
 
-void share_answer(struct tenrec_observer *self, int listener)
+void share_answer(struct tenrec_observer *self, const struct text_options *o, int listener)
 {
     const struct timeval second = { .tv_sec = 1 };
     const int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
@@ -57,6 +57,6 @@ void share_answer(struct tenrec_observer *self, int listener)
     if (fd < 0)
         return;
     if (is_own_user(fd) && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &second, sizeof second) == 0)
-        text_send(self, fd);
+        text_send(self, o, fd);
     close(fd);
 }

@@ -99,6 +99,58 @@ static void process_put(FILE *to, const char *before)
 
 /* ---- durations ----------------------------------------------------------- */
 
+/* The series of the snapshot, by their labels. */
+struct series_list {
+    const struct tenrec_series **v; /* owns the list */
+    size_t n;
+};
+
+/* By all labels but the called worker, so that the calls to all workers are neighbours. */
+static int series_compare(const void *a, const void *b)
+{
+    const struct tenrec_series *const *pa = a, *const *pb = b, *x = *pa, *y = *pb;
+    int order = (x->kind > y->kind) - (x->kind < y->kind);
+
+    if (order == 0)
+        order = strcmp(x->worker, y->worker);
+    if (order == 0)
+        order = strcmp(x->function, y->function);
+    return order != 0 ? order : (x->status > y->status) - (x->status < y->status);
+}
+
+/* Returns false without memory. */
+static bool series_sort(const struct tenrec_snapshot *all, struct series_list *ret)
+{
+    ret->n = all->n_series;
+    ret->v = calloc(ret->n + 1, sizeof *ret->v);
+    for (size_t i = 0; ret->v && i < ret->n; i++)
+        ret->v[i] = &all->series[i];
+    if (ret->v)
+        qsort(ret->v, ret->n, sizeof *ret->v, series_compare);
+    return ret->v != NULL;
+}
+
+/* The sum of series `*at` and, unless the called worker is a label, of those behind it with the
+ * same labels; moves `*at` behind them. */
+static struct tenrec_series series_join(const struct series_list *all, size_t *at, bool by_peer)
+{
+    struct tenrec_series sum = *all->v[(*at)++];
+
+    if (!by_peer)
+        sum.peer = NULL;
+    for (; *at < all->n; (*at)++) {
+        const struct tenrec_series *s = all->v[*at];
+
+        if (by_peer || series_compare(&all->v[*at - 1], &all->v[*at]) != 0)
+            break;
+        sum.n += s->n;
+        sum.sum_ns += s->sum_ns;
+        for (int i = 0; i < TENREC_DURATION_BUCKETS; i++)
+            sum.bucket[i] += s->bucket[i];
+    }
+    return sum;
+}
+
 static void series_labels(FILE *to, const struct tenrec_series *s)
 {
     label_put(to, "{", "tenrec_worker_name", s->worker);
@@ -111,12 +163,16 @@ static void series_labels(FILE *to, const struct tenrec_series *s)
         label_put(to, ",", "error_type", tenrec_status_name((tenrec_status)s->status));
 }
 
-static void series_put(FILE *to, const char *name, const struct tenrec_series *s)
+/* The bounds of the buckets are the same in all series: the last two are always there. */
+static void series_put(FILE *to, const char *name, const struct tenrec_series *s, int64_t step)
 {
+    const int last = TENREC_DURATION_BUCKETS - 1;
     uint64_t n = 0;
 
-    for (int i = 0; i < TENREC_DURATION_BUCKETS; i++) {
+    for (int i = 0; i <= last; i++) {
         n += s->bucket[i];
+        if (i < last && (last - 1 - i) % step != 0)
+            continue;
         fprintf(to, "%s_bucket", name);
         series_labels(to, s);
         if (i + 1 < TENREC_DURATION_BUCKETS)
@@ -131,7 +187,7 @@ static void series_put(FILE *to, const char *name, const struct tenrec_series *s
     fprintf(to, "} %" PRIu64 "\n", s->n);
 }
 
-static void durations_put(FILE *to, const struct tenrec_snapshot *all)
+static bool durations_put(FILE *to, const struct tenrec_snapshot *all, const struct text_options *o)
 {
     static const struct {
         enum tenrec_span_kind kind;
@@ -143,17 +199,26 @@ static void durations_put(FILE *to, const struct tenrec_snapshot *all)
           "Durations of served calls, from the arrival of the request to the sent answer." },
     };
 
+    struct series_list list;
+
+    if (!series_sort(all, &list))
+        return false;
     for (int i = 0; i < 2; i++) {
         family_begin(to, side[i].name, "histogram", side[i].help);
-        for (size_t k = 0; k < all->n_series; k++)
-            if (all->series[k].kind == side[i].kind)
-                series_put(to, side[i].name, &all->series[k]);
+        for (size_t k = 0; k < list.n;) {
+            const struct tenrec_series s = series_join(&list, &k, o->server_address);
+
+            if (s.kind == side[i].kind)
+                series_put(to, side[i].name, &s, o->bucket_step);
+        }
     }
+    free(list.v);
     family_begin(to, "tenrec_metrics_dropped_total", "counter",
                  "Durations that are in no series, as there are too many.");
     fputs("tenrec_metrics_dropped_total", to);
     process_put(to, "{");
     fprintf(to, "} %" PRIu64 "\n", all->dropped);
+    return true;
 }
 
 /* ---- readings ------------------------------------------------------------ */
@@ -210,9 +275,12 @@ static void backends_put(FILE *to, const struct tenrec_snapshot *all)
     }
 }
 
-static void text_put(FILE *to, const struct tenrec_snapshot *all, const char *version)
+/* Returns false without memory. */
+static bool text_put(FILE *to, const struct tenrec_snapshot *all, const struct text_options *o,
+                     const char *version)
 {
-    durations_put(to, all);
+    if (!durations_put(to, all, o))
+        return false;
     for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
         family_put(to, &families[i], all);
     backends_put(to, all);
@@ -221,14 +289,16 @@ static void text_put(FILE *to, const struct tenrec_snapshot *all, const char *ve
     process_put(to, "{");
     label_put(to, ",", "version", version);
     fputs("} 1\n", to);
+    return true;
 }
 
-tenrec_status text_make(struct tenrec_observer *self, char **ret, size_t *ret_len,
-                        tenrec_error *err)
+tenrec_status text_make(struct tenrec_observer *self, const struct text_options *o, char **ret,
+                        size_t *ret_len, tenrec_error *err)
 {
     struct tenrec_snapshot *all;
     char *text = NULL;
     size_t len = 0;
+    bool whole = false;
     FILE *to;
     tenrec_status st = self->host->snapshot(self, &all, err);
 
@@ -236,9 +306,9 @@ tenrec_status text_make(struct tenrec_observer *self, char **ret, size_t *ret_le
         return st;
     to = open_memstream(&text, &len);
     if (to)
-        text_put(to, all, self->host->version);
+        whole = text_put(to, all, o, self->host->version);
     self->host->snapshot_free(self, all);
-    if (!to || fclose(to) != 0) {
+    if (!to || fclose(to) != 0 || !whole) {
         free(text);
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the metrics");
     }

@@ -200,13 +200,14 @@ static void the_text_has_the_names_of_opentelemetry(void **state)
         "backend=\"tcp\",key=\"pipes\"} 2\n",
         "version=\"1.2.3\"} 1\n",
     };
+    const struct text_options fine = { .bucket_step = 1, .server_address = true };
     struct tenrec_observer self = { .host = &host };
     char *text;
     size_t len;
     tenrec_error err;
 
     (void)state;
-    assert_status(text_make(&self, &text, &len, &err), &err);
+    assert_status(text_make(&self, &fine, &text, &len, &err), &err);
     assert_int_equal(strlen(text), len);
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
         if (!strstr(text, lines[i]))
@@ -215,12 +216,119 @@ static void the_text_has_the_names_of_opentelemetry(void **state)
     free(text);
 }
 
+enum { WORKERS = 64, FUNCTIONS = 10 };
+
+static struct tenrec_series many[(WORKERS + 1) * FUNCTIONS];
+static struct tenrec_snapshot many_snapshot = { .series = many };
+
+static tenrec_status host_many(struct tenrec_observer *self, struct tenrec_snapshot **ret,
+                               tenrec_error *err)
+{
+    (void)self, (void)err;
+    *ret = &many_snapshot;
+    return TENREC_OK;
+}
+
+static void host_many_free(struct tenrec_observer *self, struct tenrec_snapshot *s)
+{
+    (void)self, (void)s;
+}
+
+/* Each function calls all workers, and is called. */
+static void fill_many(char name[][8])
+{
+    size_t n = 0;
+
+    for (int i = 0; i < WORKERS; i++)
+        snprintf(name[i], 8, "w%d", i);
+    for (int f = 0; f < FUNCTIONS; f++)
+        snprintf(name[WORKERS + f], 8, "f%d", f);
+    for (int f = 0; f < FUNCTIONS; f++) {
+        struct tenrec_series s = { .worker = name[0], .function = name[WORKERS + f], .n = 2 };
+
+        s.kind = TENREC_SPAN_CLIENT;
+        s.bucket[3] = s.bucket[4] = 1;
+        for (int i = 0; i < WORKERS; i++) {
+            s.peer = name[i];
+            many[n++] = s;
+        }
+        s.kind = TENREC_SPAN_SERVER;
+        s.peer = NULL;
+        many[n++] = s;
+    }
+    many_snapshot.n_series = n;
+}
+
+static size_t count_lines(const struct text_options *o, char **ret)
+{
+    struct tenrec_observer_host with = host;
+    struct tenrec_observer self = { .host = &with };
+    size_t n = 0, len;
+    tenrec_error err;
+
+    with.snapshot = host_many;
+    with.snapshot_free = host_many_free;
+    assert_status(text_make(&self, o, ret, &len, &err), &err);
+    for (const char *at = *ret; (at = strchr(at, '\n')) != NULL; at++)
+        n++;
+    return n;
+}
+
+/* The defaults of the option table, which the core fills. */
+static struct text_options default_options(void)
+{
+    struct text_options o = { 0 };
+
+    for (uint32_t i = 0; i < tenrec_plugin.n_options; i++) {
+        const struct tenrec_option *one = &tenrec_plugin.options[i];
+
+        if (strcmp(one->key, "server_address") == 0)
+            o.server_address = strcmp(one->def, "true") == 0;
+        else if (strcmp(one->key, "bucket_step") == 0)
+            o.bucket_step = atoi(one->def);
+    }
+    return o;
+}
+
+static void ten_functions_that_call_64_workers_are_less_than_2000_lines(void **state)
+{
+    const struct text_options few = default_options();
+    static char name[WORKERS + FUNCTIONS][8];
+    char *text;
+
+    (void)state;
+    fill_many(name);
+    assert_in_range(count_lines(&few, &text), 20 * 15, 1999);
+    assert_non_null(strstr(text, "rpc_method=\"f9\",le=\"4e-06\"} 0\n"));
+    assert_non_null(strstr(text, "rpc_method=\"f9\",le=\"1.6e-05\"} 128\n"));
+    assert_non_null(strstr(text, "rpc_method=\"f9\",le=\"16.777216\"} 128\n"));
+    assert_non_null(strstr(text, "rpc_method=\"f9\"} 128\n"));
+    assert_null(strstr(text, "server_address"));
+    free(text);
+}
+
+static void the_called_worker_and_all_buckets_are_options(void **state)
+{
+    const struct text_options fine = { .bucket_step = 1, .server_address = true };
+    static char name[WORKERS + FUNCTIONS][8];
+    char *text;
+
+    (void)state;
+    fill_many(name);
+    assert_in_range(count_lines(&fine, &text), 650 * 28, 650 * 28 + 200);
+    assert_non_null(strstr(text, "rpc_method=\"f9\",server_address=\"w63\",le=\"8e-06\"} 1\n"));
+    free(text);
+}
+
 /* A program that reads its metrics at once finds the socket. */
 static void the_first_process_serves_once_it_is_open(void **state)
 {
-    const uint64_t timeout_ms = 1000;
+    const struct {
+        uint64_t timeout_ms;
+        struct text_options text;
+    } options = { 1000, { 2, false } };
     char address[64];
-    const struct tenrec_observer_init in = { sizeof in, 0, address, &timeout_ms };
+    const struct tenrec_observer_init in = { sizeof in, 0, address, &options };
     struct tenrec_observer self = { .host = &host };
     struct stat sb;
     tenrec_error err;
@@ -247,6 +355,8 @@ int main(void)
         cmocka_unit_test(texts_of_another_form_are_left_out),
         cmocka_unit_test(comments_behind_a_metric_are_kept_within_the_text),
         cmocka_unit_test(the_text_has_the_names_of_opentelemetry),
+        cmocka_unit_test(ten_functions_that_call_64_workers_are_less_than_2000_lines),
+        cmocka_unit_test(the_called_worker_and_all_buckets_are_options),
         cmocka_unit_test(the_first_process_serves_once_it_is_open),
     };
 

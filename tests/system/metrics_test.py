@@ -19,7 +19,8 @@ def served(port, workers):
 
 def metrics_of_all_workers_of_a_host_have_one_address():
     port = free_port()
-    with Crew().run(3, env=backend(TENREC_OBSERVE__METRICS=f"127.0.0.1:{port}")) as crew:
+    env = backend(TENREC_OBSERVE__METRICS=f"127.0.0.1:{port}", TENREC_OBSERVERS__PROMETHEUS__SERVER_ADDRESS="true")
+    with Crew().run(3, env=env) as crew:
         crew.all("init")
         crew.all("call worker1 add 20000 1 2")
         text = served(port, ["worker0", "worker1", "worker2"])
