@@ -15,6 +15,8 @@ import tempfile
 BUILD = os.path.abspath(sys.argv[1])
 CC = json.loads(sys.argv[2])
 FLAGS = sys.argv[3:]
+# The compiler of C++ beside that of C; the flags of a sanitizer need the same one.
+CXX = shutil.which({"gcc": "g++", "clang": "clang++"}.get(os.path.basename(CC[-1]).split("-")[0], "c++"))
 HERE = os.path.dirname(os.path.abspath(__file__))
 EXAMPLES = os.path.join(HERE, "..", "..", "examples")
 STAGE = os.path.join(BUILD, "stage")
@@ -67,10 +69,11 @@ MISTAKES = {
 def begin_plugins(tenrec, where, env):
     """`tenrec plugin new` makes folders that build and pass their tests, which see mistakes."""
     env = dict(env, PATH=os.path.dirname(tenrec) + ":" + env["PATH"], CC=" ".join(CC),
-               CFLAGS=" ".join(FLAGS) + " -Werror")
+               CFLAGS=" ".join(FLAGS) + " -Werror",
+               CXX=CXX or "", CXXFLAGS=" ".join(FLAGS) + " -Werror")
 
-    def make(name, kind, mistake=None):
-        out, problem = run(tenrec, "plugin", "new", name, "--kind", kind, cwd=where, env=env)
+    def make(name, kind, mistake=None, language="c"):
+        out, problem = run(tenrec, "plugin", "new", name, "--kind", kind, "--language", language, cwd=where, env=env)
         source = os.path.join(where, name, f"{name}.c")
         if mistake and not problem:
             with open(source, encoding="utf-8") as f:
@@ -88,6 +91,9 @@ def begin_plugins(tenrec, where, env):
     for kind in ("backend", "wrapper", "store", "observer"):
         _, problem = make(f"my_{kind}", kind)
         case(f"install_tenrec_begins_a_{kind}_that_passes_its_test", problem)
+        if CXX:
+            _, problem = make(f"our_{kind}", kind, language="c++")
+            case(f"install_tenrec_begins_a_{kind}_in_cxx_that_passes_its_test", problem)
     # What became of one: a backend over Unix datagrams.
     shutil.copytree(os.path.join(EXAMPLES, "datagram"), os.path.join(where, "datagram"))
     _, problem = run("make", "-C", "datagram", "test", cwd=where, env=env)

@@ -8,6 +8,8 @@
 
 extern const char *const template_backend[],
     *const template_wrapper[], *const template_store[], *const template_observer[];
-extern const char *const template_makefile[], *const template_meson[];
+extern const char *const template_backend_cc[],
+    *const template_wrapper_cc[], *const template_store_cc[], *const template_observer_cc[];
+extern const char *const template_makefile[], *const template_meson[], *const template_exports[];
 
 #endif
