@@ -211,7 +211,7 @@ static int dump_main(const struct tool *self, int argc, char **argv)
 
 const struct tool tool_dump = {
     .name = "dump",
-    .usage = "WORKER [--store URL] [--config F] [--group G] [--timeout D] [--output F] [--json]",
+    .usage = "WORKER " OUTSIDE_USAGE "\n                  [--output F] [--json]",
     .summary = "show what a worker of a running group does now",
     .help =
         "Calls WORKER without joining its group, and shows the handlers that it runs, for how "
@@ -225,6 +225,6 @@ const struct tool tool_dump = {
         "\n" OUTSIDE_HELP "\n"
         "  -o, --output F   file of the trace, which is overwritten (a new one:\n"
         "                   tenrec-WORKER-PID.json, or with -2, -3 ... before the dot)\n"
-        "  -j, --json       one JSON object",
+        "  -j, --json       JSON, one object a line",
     .main = dump_main,
 };

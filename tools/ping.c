@@ -280,8 +280,7 @@ static int ping_ping(const struct tool *self, struct outside *o, const char *nam
             list_members(o, all);
     }
     if (st == TENREC_OK && as_json) {
-        if (json_dumpf(all, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) == 0)
-            putchar('\n'); /* main reports a failure */
+        inspect_print_json(all);
     } else if (st == TENREC_OK) {
         (name ? print_one : print_members)(all);
     }
@@ -296,7 +295,7 @@ static int ping_main(const struct tool *self, int argc, char **argv)
     int calls = CALLS;
     bool as_json = false;
     const struct tool_option option[] = { OUTSIDE_OPTIONS(o),
-                                          { "count", 'n', TOOL_NUMBER, &calls, 1, MOST_CALLS },
+                                          { "count", 'N', TOOL_NUMBER, &calls, 1, MOST_CALLS },
                                           { "json", 'j', TOOL_FLAG, &as_json, 0, 0 } };
     int c = tool_options(self, argc, argv, false, option, sizeof option / sizeof option[0]);
 
@@ -311,7 +310,7 @@ static int ping_main(const struct tool *self, int argc, char **argv)
 
 const struct tool tool_ping = {
     .name = "ping",
-    .usage = "[WORKER] [--store URL] [--config F] [--group G] [--timeout D] [--count N] [--json]",
+    .usage = "[WORKER] " OUTSIDE_USAGE "\n                  [--count N] [--json]",
     .summary = "call a worker of a running group from outside",
     .help =
         "Finds a running group through its store, calls WORKER without joining, and shows the\n"
@@ -320,7 +319,7 @@ const struct tool tool_ping = {
         "members. The exit status is 0 if WORKER answered, also if the limit expired before the\n"
         "last call; else 1, with the error on stderr.\n"
         "\n" OUTSIDE_HELP "\n"
-        "  -n, --count N    number of calls (10)\n"
-        "  -j, --json       one JSON object",
+        "  -N, --count N    number of calls (10)\n"
+        "  -j, --json       JSON, one object a line",
     .main = ping_main,
 };

@@ -46,7 +46,7 @@ static int set_main(const struct tool *self, int argc, char **argv)
 
 const struct tool tool_set = {
     .name = "set",
-    .usage = "WORKER KEY=VALUE [--store URL] [--config F] [--group G] [--timeout D]",
+    .usage = "WORKER KEY=VALUE " OUTSIDE_USAGE,
     .summary = "change a setting of a worker that runs",
     .help =
         "Changes one of these:\n"

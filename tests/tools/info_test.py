@@ -50,7 +50,9 @@ def info_lists_the_plugins_of_its_folders():
 def info_names_the_searched_folders():
     with tempfile.TemporaryDirectory() as folder:
         env = environment(TENREC_PLUGIN_PATH=f"{folder}:/nowhere")
-        equal(info(env=env)["folders"][:2], [folder, "/nowhere"])
+        got = run(TENREC, "info", "--json", env=env)
+        equal(json.loads(one_line(got.stdout))["folders"][:2], [folder, "/nowhere"])
+        contains(one_line(got.stderr), "names '/nowhere', which is no folder")
         contains(run(TENREC, "info", env=env).stdout, f"0 backends; plugin folders: {folder}, ")
 
 
@@ -214,12 +216,31 @@ def run_to(file, *args):
 
 
 def info_refuses_unknown_words():
-    for args in (["x"], ["--jsn"], ["--config"]):
+    for args in (["x", "--worker", "w"], ["--jsn"], ["--config"]):
         got = run(TENREC, "info", *args)
         equal((got.returncode, got.stdout), (2, ""))
         contains(one_line(got.stderr), "tenrec help info")
     contains(run(TENREC, "info", "--confg=x").stderr, "'--confg' (did you mean '--config'?)")
     contains(run(TENREC, "inof").stderr, "'inof' (did you mean 'info'?)")
+
+
+def info_shows_one_plugin_or_part():
+    echo = backend("echo")["path"]
+    for name in "echo", echo:
+        got = info(name)
+        equal([b["name"] for b in got["backends"]], ["echo"])
+        equal((got["stores"], got["observers"], "worker" in got), ([], [], False))
+    got = run(TENREC, "info", "echo")
+    equal((got.returncode, got.stderr), (0, ""))
+    contains(got.stdout, "refuse ")
+    true(len(got.stdout.splitlines()) < 15, got.stdout)
+    got = info("worker", "faulty")
+    equal(([b["name"] for b in got["backends"]], "worker" in got, "observe" in got), (["faulty"], True, False))
+    got = run(TENREC, "info", "ecoh")
+    equal((got.returncode, got.stdout), (1, ""))
+    contains(one_line(got.stderr), "no plugin 'ecoh' (did you mean 'echo'?)")
+    contains(one_line(run(TENREC, "info", "nothing_like_it").stderr), "(known: ")
+    contains(one_line(run(TENREC, "info", f"{FIXTURES}/crashes.so").stderr), "is killed by signal 6")
 
 
 def info_help_tells_every_command():

@@ -73,6 +73,42 @@ def manual_completes_in_bash():
     equal(complete("tenrec", "help", "conf"), ["conformance"])
 
 
+def manual_completes_words():
+    for words, some in ((("top", "--sort", ""), {"name", "served", "ways"}),
+                        (("plugin", ""), {"new"}),
+                        (("plugin", "new", "x", "--kind", ""), {"backend", "wrapper", "store", "observer"}),
+                        (("secret", ""), {"new"}),
+                        (("perf", ""), {"latency", "rate", "bandwidth"}),
+                        (("conformance", "--security", ""), {"secret", "tls"}),
+                        (("info", ""), {"worker", "security", "observe", "echo", "faulty"})):
+        got = set(complete("tenrec", *words))
+        true(some <= got, f"{some - got} is missing after {words}: {got}")
+    equal(complete("tenrec", "top", "--sort", "server_"), ["server_p50", "server_p99"])
+    columns = set(complete("tenrec", "top", "--sort", ""))
+    for column in columns:
+        contains(run(TENREC, "top", "--sort", column, "--store", "tcp://127.0.0.1:1", "--timeout", "1ms").stderr, "tcp://127.0.0.1:1")
+    zsh = read("_tenrec")
+    contains(zsh, "(name id state ")
+    contains(zsh, "'2:word:(latency rate bandwidth)'")
+
+
+# Every letter means the same in all commands.
+LETTERS = {"-h": {"--help"}, "-n": {"--num-workers", "--workers"}, "-N": {"--count", "--calls"}}
+
+
+def manual_gives_a_letter_one_meaning():
+    meanings = {}
+    for command in commands():
+        for letter, option in re.findall(r"^ {2,6}(-\w), (--[\w-]+)", run(TENREC, "help", command).stdout, flags=re.MULTILINE):
+            meanings.setdefault(letter, set()).add(option)
+    for letter, options_of in meanings.items():
+        true(len(options_of) == 1 or options_of == LETTERS.get(letter), f"{letter} means {options_of}")
+    for command in commands():
+        text = run(TENREC, "help", command).stdout
+        true("--json" not in options(command) or "-j, --json" in text, f"{command} --json has no -j")
+        true("--json" not in options(command) or "JSON, one object a line" in text, f"{command} --json means something else")
+
+
 def manual_completes_in_zsh():
     text = read("_tenrec")
     for command in commands():

@@ -116,7 +116,7 @@ static int unknown_case(const struct conformance *r)
         if (c->of == kind)
             suggest_try(&near, c->name);
     }
-    return tool_misuse(r->self, "no case '%s'%s; --list shows all", r->only, suggest_hint(&near));
+    return tool_misuse(r->self, "no case '%s'%s; --list shows all", r->only, suggest_guess(&near));
 }
 
 static int explain_named(const struct tool *self, const char *name)
@@ -131,7 +131,7 @@ static int explain_named(const struct tool *self, const char *name)
         }
         suggest_try(&near, c->name);
     }
-    return tool_misuse(self, "no case '%s'%s; --list shows all", name, suggest_hint(&near));
+    return tool_misuse(self, "no case '%s'%s; --list shows all", name, suggest_guess(&near));
 }
 
 static int conformance_main(const struct tool *self, int argc, char **argv)
@@ -146,7 +146,7 @@ static int conformance_main(const struct tool *self, int argc, char **argv)
         { "around", '\0', TOOL_TEXT, &around, 0, 0 },
         { "address", '\0', TOOL_TEXT, &r.setup.address, 0, 0 },
         { "security", '\0', TOOL_TEXT, &r.setup.mode, 0, 0 },
-        { "json", '\0', TOOL_FLAG, &json, 0, 0 },
+        { "json", 'j', TOOL_FLAG, &json, 0, 0 },
         { "tap", '\0', TOOL_FLAG, &tap, 0, 0 },
         { "list", '\0', TOOL_FLAG, &list, 0, 0 },
         { "explain", '\0', TOOL_TEXT, &explained, 0, 0 },
@@ -202,7 +202,7 @@ const struct tool tool_conformance = {
         "                     one process: the cases of two are left out\n"
         "      --around PLUGIN    PLUGIN.so is a wrapper: around this plugin\n"
         "      --address ADDRESS  PLUGIN.so is an observer: what it opens\n"
-        "      --security MODE    secret or tls, with a new secret; default: as CONFIG and the\n"
+        "      --security MODE    secret|tls, with a new secret; default: as CONFIG and the\n"
         "                     environment say\n"
         "      --case NAME        only this case\n"
         "      --limit TIME       how long what a case demands may take to come true; default: "
@@ -210,8 +210,8 @@ const struct tool tool_conformance = {
         "                     times TENREC_TEST_SLOW\n"
         "      --list             the names of the cases, and the rules that they check\n"
         "      --explain NAME     the rules that a case checks, and what it does\n"
-        "      --json         one JSON object\n"
-        "      --tap          TAP, the Test Anything Protocol\n"
+        "  -j, --json             JSON, one object a line\n"
+        "      --tap              TAP, the Test Anything Protocol\n"
         "\n"
         "An optional operation that the plugin lacks is 'not offered'. The rules are those of\n"
         "docs/plugin-rules.md. The exit status is 1 if a case failed.",

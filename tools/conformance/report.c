@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conformance/report.h"
 
+#include "outside.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,8 +132,7 @@ void report_end(struct report *r)
         for (size_t i = 0; i < r->n_rules; i++)
             json_object_set_new(rules, r->rule[i].name, json_string(outcomes[r->rule[i].outcome]));
         all = json_pack("{s:O, s:o}", "cases", r->cases, "rules", rules);
-        json_dumpf(all, stdout, JSON_INDENT(2));
-        printf("\n");
+        inspect_print_json(all);
         json_decref(all);
     }
     report_drop(r);

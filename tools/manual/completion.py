@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """completion.py TENREC OUTPUT.bash OUTPUT.zsh - completions of the command, from what it says of itself."""
+import os
 import sys
 
 import words
@@ -11,7 +12,8 @@ BASH = """# bash completion of tenrec
 _tenrec() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words=
     COMPREPLY=()
-    case $prev in
+    case "${COMP_WORDS[1]} $prev" in
+%(values)s
     %(files)s) COMPREPLY=($(compgen -f -- "$cur")); return ;;
     esac
     if [ "$COMP_CWORD" -eq 1 ]; then
@@ -24,9 +26,14 @@ _tenrec() {
     esac
     if [[ $cur == -* ]] || [ "${COMP_WORDS[1]}" = help ]; then
         COMPREPLY=($(compgen -W "$words" -- "$cur"))
-    else
-        COMPREPLY=($(compgen -f -- "$cur"))
+        return
     fi
+    if [ "$COMP_CWORD" -eq 2 ]; then
+        case ${COMP_WORDS[1]} in
+%(firsts)s
+        esac
+    fi
+    [ ${#COMPREPLY[@]} -gt 0 ] || COMPREPLY=($(compgen -f -- "$cur"))
 }
 complete -o filenames -F _tenrec tenrec
 """
@@ -52,23 +59,41 @@ def quoted(text):
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-def zsh_option(letter, long, argument, text):
-    text = text.split(";")[0].replace("[", "(").replace("]", ")").replace(":", " -")
+def zsh_option(letter, long, argument, whole):
+    text = whole.split(";")[0].replace("[", "(").replace("]", ")").replace(":", " -")
     name = (argument or "").replace(":", "-")
-    behind = f":{name}:{'_files' if argument in FILES else ''}" if argument else ""
+    known = words.choices((letter, long, argument, whole))
+    behind = f":{name}:{'_files' if argument in FILES else '(' + ' '.join(known) + ')' if known else ''}" if argument else ""
     return " ".join(quoted(f"{n}[{text}]{behind}") for n in (letter, long) if n)
+
+
+def first(known):
+    """The first word behind the command, for zsh."""
+    return " " + quoted(f"2:word:({' '.join(known)})") if known else ""
+
+
+def shown(info):
+    """What `tenrec info` shows alone: parts of the configuration, and plugins of this build."""
+    plugins = [p["name"] for kind in ("backends", "stores", "observers") for p in info[kind]
+               if os.path.dirname(p["path"]) == os.environ["TENREC_PLUGIN_PATH"]]
+    return ["worker", "security", "observe", *sorted(plugins)]
 
 
 def main():
     commands = words.commands(sys.argv[1])
     files = sorted({n for c in commands for o in c.options for n in o[:2] if n and o[2] in FILES})
     names = " ".join(c.name for c in commands)
+    firsts = {c.name: c.first for c in commands if c.first}
+    firsts["info"] = shown(words.info(sys.argv[1]))
+    values = [(c.name, [n for n in o[:2] if n], words.choices(o)) for c in commands for o in c.options if words.choices(o)]
     with open(sys.argv[2], "w", encoding="utf-8") as f:
-        f.write(BASH % {"files": " | ".join(files), "commands": names, "cases": "\n".join(
+        f.write(BASH % {"files": " | ".join(f'*" {name}"' for name in files), "commands": names, "firsts": "\n".join(
+            f'        {n}) COMPREPLY=($(compgen -W "{" ".join(w)}" -- "$cur")) ;;' for n, w in firsts.items()), "values": "\n".join(
+            "    " + " | ".join(f'"{c} {n}"' for n in o) + f') COMPREPLY=($(compgen -W "{" ".join(w)}" -- "$cur")); return ;;' for c, o, w in values), "cases": "\n".join(
             f'    {c.name}) words="{" ".join(n for o in c.options for n in o[:2] if n)} --help" ;;' for c in commands)})
     with open(sys.argv[3], "w", encoding="utf-8") as f:
         f.write(ZSH % {"commands": "\n".join("    " + quoted(f"{c.name}:{c.summary}") for c in commands), "cases": "\n".join(
-            f"{c.name}) _arguments " + " ".join(zsh_option(*o) for o in c.options) + " '*:file:_files' ;;" for c in commands)})
+            f"{c.name}) _arguments " + " ".join(zsh_option(*o) for o in c.options) + first(firsts.get(c.name)) + " '*:file:_files' ;;" for c in commands)})
 
 
 main()

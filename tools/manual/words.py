@@ -44,6 +44,18 @@ class Command:
     def options(self):
         return [part for part in self.parts if isinstance(part, tuple)]
 
+    @property
+    def first(self):
+        """The words of which the first argument is one: those of "tenrec perf latency|rate|bandwidth"."""
+        found = re.match(rf"tenrec {self.name} ([a-z]+(?:\|[a-z]+)*)( |$)", self.usage[0])
+        return found[1].split("|") if found else []
+
+
+def choices(option):
+    """The words of which the value of an option is one: "name|id|state" in its text."""
+    found = re.search(r"(?<!\S)[\w+]+(\|[\w+]+)+", re.sub(r"\|\s+", "|", option[3]))
+    return found[0].split("|") if option[2] and found else []
+
 
 def commands(tenrec):
     listed = re.findall(r"^  (\w+) +(.*)$", say(tenrec, "help"), flags=re.MULTILINE)

@@ -88,15 +88,15 @@ static int read_options(const struct tool *self, int argc, char **argv, struct w
     const struct tool_option option[] = {
         { "config", 'c', TOOL_TEXT, &w->config, 0, 0 },
         { "elastic", 'e', TOOL_TEXT, &w->elastic, 0, 0 },
-        { "grace", 'g', TOOL_DURATION, &plan->grace_ms, 0, 0 },
+        { "grace", '\0', TOOL_DURATION, &plan->grace_ms, 0, 0 },
         { "insecure", '\0', TOOL_FLAG, &plan->insecure, 0, 0 },
-        { "join", 'j', TOOL_TEXT, &plan->elastic.join, 0, 0 },
+        { "join", '\0', TOOL_TEXT, &plan->elastic.join, 0, 0 },
         { "keep-going", 'k', TOOL_FLAG, &plan->keep_going, 0, 0 },
         { "num-workers", 'n', TOOL_NUMBER, &plan->n, 1, MOST_WORKERS },
         { "restarts", 'r', TOOL_NUMBER, &w->restarts, 0, MOST_RESTARTS },
         { "secret-file", 'S', TOOL_TEXT, &plan->secret_file, 0, 0 },
-        { "serve", 's', TOOL_TEXT, &w->serve, 0, 0 },
-        { "trace", 't', TOOL_TEXT, &w->trace, 0, 0 },
+        { "serve", '\0', TOOL_TEXT, &w->serve, 0, 0 },
+        { "trace", '\0', TOOL_TEXT, &w->trace, 0, 0 },
         { "verbose", 'v', TOOL_FLAG, &plan->verbose, 0, 0 },
     };
     int c = tool_options(self, argc, argv, true, option, sizeof option / sizeof option[0]);
@@ -176,15 +176,15 @@ const struct tool tool_run = {
         "\n"
         "  -n, --num-workers N  number of workers\n"
         "  -c, --config F       the config of all workers, in TENREC_CONFIG\n"
-        "  -g, --grace D        from SIGTERM to SIGKILL, as 500ms or 10s (default)\n"
+        "      --grace D        from SIGTERM to SIGKILL, as 500ms or 10s (default)\n"
         "  -k, --keep-going     a failed worker does not end the others\n"
         "  -S, --secret-file F  the group secret, as 'tenrec secret new' writes it\n"
         "      --insecure       no group secret: every process that reaches them may use the "
         "store\n"
         "                       and call the workers\n"
-        "  -s, --serve A[:PORT] serve the store at this address of the machine, for workers of\n"
+        "      --serve A[:PORT] serve the store at this address of the machine, for workers of\n"
         "                       other hosts; by default on loopback, any port\n"
-        "  -t, --trace FILE     write the calls of all workers as one Chrome trace, for\n"
+        "      --trace FILE     write the calls of all workers as one Chrome trace, for\n"
         "                       ui.perfetto.dev; each worker writes its part at shutdown\n"
         "  -v, --verbose        print the URL of the store, for 'tenrec ping --store'\n"
         "\n"
@@ -196,7 +196,7 @@ const struct tool tool_run = {
         "\n"
         "  -e, --elastic MIN:MAX  fewest and most slots; N (by default MAX) at first\n"
         "  -r, --restarts K       restarts of each slot; by default 3\n"
-        "  -j, --join URL         the workers use this existing store, tcp:// or another, for\n"
+        "      --join URL         the workers use this existing store, tcp:// or another, for\n"
         "                         example that of a run with --serve. The group assigns their\n"
         "                         ids, RANK is not set. Without --secret-file the secret is that\n"
         "                         of the launcher of this user that serves the store",

@@ -88,14 +88,10 @@ static json_t *json_sample(const struct sample *before, const struct sample *now
     return all;
 }
 
-bool sample_json_print(const struct sample *before, const struct sample *now)
+void sample_json_print(const struct sample *before, const struct sample *now)
 {
     json_t *all = json_sample(before, now);
-    const bool printed =
-        all && json_dumpf(all, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15)) == 0;
 
-    if (printed)
-        putchar('\n');
+    inspect_print_json(all);
     json_decref(all);
-    return printed;
 }

@@ -2,6 +2,8 @@
 /* top.c - `tenrec top`: the load of a running group. */
 #include "top/view.h"
 
+#include "core/base/text.h"
+
 #include <getopt.h>
 
 enum { INTERVAL_MS = 2000, LEAST_MS = 100, MOST_SAMPLES = 1000000 };
@@ -22,11 +24,17 @@ static int top_show(const struct tool *self, struct sampler *s, const struct pri
 static int top_check(const struct tool *self, const struct sampler *s,
                      const struct print_options *print)
 {
+    struct suggestion near;
+
     if (s->interval_ms < LEAST_MS)
         return tool_misuse(self, "--interval is %llums, expected at least %dms",
                            (unsigned long long)s->interval_ms, LEAST_MS);
-    if (table_column_find(&view_workers_columns, print->sort) < 0)
-        return tool_misuse(self, "--sort '%s' is no column", print->sort);
+    if (table_column_find(&view_workers_columns, print->sort) < 0) {
+        suggest_init(&near, print->sort);
+        for (int i = 0; i < view_workers_columns.n_columns; i++)
+            suggest_try(&near, view_workers_columns.column[i].key);
+        return tool_misuse(self, "--sort '%s' is no column%s", print->sort, suggest_hint(&near));
+    }
     return TOOL_GO_ON;
 }
 
@@ -39,9 +47,9 @@ static int top_main(const struct tool *self, int argc, char **argv)
     const struct tool_option option[] = {
         OUTSIDE_OPTIONS(s.outside),
         { "interval", 'i', TOOL_DURATION, &s.interval_ms, 1, 0 },
-        { "sort", 'k', TOOL_TEXT, &print.sort, 0, 0 },
+        { "sort", '\0', TOOL_TEXT, &print.sort, 0, 0 },
         { "once", '1', TOOL_FLAG, &once, 0, 0 },
-        { "count", 'n', TOOL_NUMBER, &print.samples, 1, MOST_SAMPLES },
+        { "count", 'N', TOOL_NUMBER, &print.samples, 1, MOST_SAMPLES },
         { "json", 'j', TOOL_FLAG, &print.as_json, 0, 0 },
     };
     int c = tool_options(self, argc, argv, false, option, sizeof option / sizeof option[0]);
@@ -62,20 +70,24 @@ static int top_main(const struct tool *self, int argc, char **argv)
 
 const struct tool tool_top = {
     .name = "top",
-    .usage = "[--store URL] [--config F] [--group G] [--interval D] [--sort KEY]\n"
-             "                  [--once | --count N] [--json]",
+    .usage = OUTSIDE_USAGE "\n"
+                           "                  [--interval D] [--sort KEY] [--once | --count N] "
+                           "[--json]",
     .summary = "show the load of a running group",
     .help =
         "Prints the workers of a group as a table after each interval, until a signal. A worker\n"
-        "that does not answer within the interval is silent, a process that is gone is lost. The\n"
-        "calls by which the command reads a worker are not counted.\n"
-        "\n" OUTSIDE_HELP "\n"
+        "that does not answer within the interval is silent; it is stopped if its process, on "
+        "this\n"
+        "host, is stopped (SIGSTOP), and lost if the process is gone. The calls by which the\n"
+        "command reads a worker are not counted.\n"
+        "\n" OUTSIDE_HELP_GROUP
+        "  -t, --timeout D  limit of the search for the group, as 500ms or 5s (default)\n"
         "  -i, --interval D  time between two samples (2s), at least 100ms\n"
-        "  -k, --sort KEY   column: name (default), id, state, made, served, p50, p99,\n"
-        "                   server_p50, server_p99, active, queued, busy, blocked, pool, shared,\n"
-        "                   mapped, refs, faults, timeouts, late, ways\n"
+        "      --sort KEY   column (name): name|id|state|made|served|p50|p99|server_p50|\n"
+        "                   server_p99|active|queued|busy|blocked|pool|shared|mapped|refs|\n"
+        "                   weights|faults|timeouts|late|ways\n"
         "  -1, --once       print one table after one interval\n"
-        "  -n, --count N    print N samples\n"
-        "  -j, --json       print one JSON object for each sample",
+        "  -N, --count N    print N samples\n"
+        "  -j, --json       JSON, one object a line: each sample",
     .main = top_main,
 };

@@ -31,9 +31,8 @@ void sampler_finish(struct sampler *s);
 
 /* A sample and its rates as one JSON object (docs/observe.md). */
 
-/* Prints one line on stdout. `before` may be NULL. Returns false without memory, or if stdout
- * fails. */
-bool sample_json_print(const struct sample *before, const struct sample *now);
+/* Prints one line on stdout. `before` may be NULL. */
+void sample_json_print(const struct sample *before, const struct sample *now);
 
 struct view {
     struct table table;
