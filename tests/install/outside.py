@@ -94,7 +94,9 @@ def begin_plugins(tenrec, where, env):
         if CXX:
             _, problem = make(f"our_{kind}", kind, language="c++")
             case(f"install_tenrec_begins_a_{kind}_in_cxx_that_passes_its_test", problem)
-    # What became of one: a backend over Unix datagrams.
+    # What became of two: a wrapper that changes messages, and a backend over Unix datagrams.
+    shutil.copytree(os.path.join(EXAMPLES, "seal"), os.path.join(where, "seal"))
+    case("install_wrapper_that_changes_messages_passes_its_test", run("make", "-C", "seal", "test", cwd=where, env=env)[1])
     shutil.copytree(os.path.join(EXAMPLES, "datagram"), os.path.join(where, "datagram"))
     _, problem = run("make", "-C", "datagram", "test", cwd=where, env=env)
     case("install_backend_over_datagrams_passes_its_test", problem)
