@@ -249,8 +249,10 @@ class Soak:
             first = self.baseline[slot]
             limits = [("fds", 0), ("threads", 0)]
             if got["heap_kb"]:  # sanitizers have a heap of their own, and keep what is freed
-                # A member remembers each life that it saw join, in some 500 bytes.
-                limits += [("heap_kb", 1024 + self.count["joins"]), ("rss_kb", 24 * 1024)]
+                # A member remembers each life that it saw join, in some 500 bytes, and each of the last
+                # references that were deleted, up to a limit, in 128.
+                deleted = (got["rref.num_tombstones"] - first["rref.num_tombstones"]) // 8
+                limits += [("heap_kb", 1024 + self.count["joins"] + max(deleted, 0)), ("rss_kb", 24 * 1024)]
             for key, more in limits:
                 if got[key] > first[key] + more:
                     yield f"worker{slot} has {key} = {got[key]}, {first[key]} after the first epoch"
