@@ -15,7 +15,9 @@ static tenrec_status read_query(char *query, struct init_method *ret, tenrec_err
     char *save, *item;
 
     for (item = strtok_r(query, "&", &save); item; item = strtok_r(NULL, "&", &save)) {
-        if (strncmp(item, "rank=", 5) == 0) {
+        if (strcmp(item, "rank=host") == 0) {
+            ret->rank = INIT_RANK_OF_HOST;
+        } else if (strncmp(item, "rank=", 5) == 0) {
             if ((st = launch_number("rank", item + 5, 0, RANKS_MAX - 1, &n, err)) != TENREC_OK)
                 return st;
             ret->rank = (int32_t)n;

@@ -33,6 +33,31 @@ tenrec_status launch_number(const char *name, const char *text, int64_t min, int
     return TENREC_OK;
 }
 
+tenrec_status launch_host_rank(int32_t *ret, tenrec_error *err)
+{
+    const char *given = launch_variable("HOSTNAME");
+    char name[256] = "", *digits;
+    int64_t n = 0;
+    tenrec_status st;
+
+    if (given)
+        snprintf(name, sizeof name, "%s", given);
+    else if (gethostname(name, sizeof name - 1) != 0)
+        name[0] = '\0';
+    name[strcspn(name, ".")] = '\0';
+    digits = name + strlen(name);
+    while (digits > name && digits[-1] >= '0' && digits[-1] <= '9')
+        digits--;
+    if (!*digits)
+        return tenrec_fail(err, TENREC_EINVAL,
+                           "rank=host: the name \"%.80s\" of this host ends with no number, "
+                           "expected one such as \"worker-3\"",
+                           name);
+    st = launch_number("the number of this host", digits, 0, RANKS_MAX - 1, &n, err);
+    *ret = (int32_t)n;
+    return st;
+}
+
 /* The number in variable `name`; *ret stays when it is unset. */
 static tenrec_status launch_variable_number(const char *name, int64_t min, int64_t max,
                                             int32_t *ret, tenrec_error *err)

@@ -44,6 +44,10 @@ tenrec_status launch_find_store(struct launch *launch, tenrec_error *err);
 tenrec_status launch_number(const char *name, const char *text, int64_t min, int64_t max,
                             int64_t *ret, tenrec_error *err);
 
+/* The number at the end of this host's name: a StatefulSet and an Indexed Job count their pods so.
+ * errors: EINVAL, names the host */
+tenrec_status launch_host_rank(int32_t *ret, tenrec_error *err);
+
 /* Reads a task's step from Slurm's variables. */
 
 /* Returns true if this is a task of a step (srun): the shell of a batch job has Slurm's variables
@@ -63,11 +67,13 @@ bool slurm_first_host(const char *list, char *ret, size_t room);
 /* The count of node `node` in "4(x2),3"; -1 if malformed. */
 int32_t slurm_count_at(const char *text, long node);
 
+#define INIT_RANK_OF_HOST (-2) /* launch_host_rank */
+
 /* The text that names a group's store, parsed. */
 struct init_method {
     enum { INIT_ENV, INIT_TCP, INIT_FILE, INIT_MEMORY, INIT_OTHER } kind;
     char *text;          /* owns; between :// and the '?'; of INIT_OTHER with the scheme */
-    int32_t rank, world; /* of the query; -1: not in it */
+    int32_t rank, world; /* of the query; -1: not in it; or INIT_RANK_OF_HOST */
     const char *host;    /* likewise, of INIT_MEMORY: an address that peers on other hosts reach, or
                             reach this one from; in `text`; NULL: none */
 };

@@ -44,10 +44,11 @@ static tenrec_status find_identity(const struct rendezvous_options *o,
                                    const struct init_method *method, struct launch *ret,
                                    tenrec_error *err)
 {
-    int32_t rank = -1, world = -1;
-    tenrec_status st;
+    int32_t rank = -1, world = -1, in_url = method->rank;
+    tenrec_status st = in_url == INIT_RANK_OF_HOST ? launch_host_rank(&in_url, err) : TENREC_OK;
 
-    if ((st = rendezvous_merge("rank", o->rank, method->rank, &rank, err)) != TENREC_OK ||
+    if (st != TENREC_OK ||
+        (st = rendezvous_merge("rank", o->rank, in_url, &rank, err)) != TENREC_OK ||
         (st = rendezvous_merge("world size", o->world > 0 ? o->world : -1, method->world, &world,
                                err)) != TENREC_OK)
         return st;

@@ -180,6 +180,34 @@ def test_deploy_kubernetes_variables_start_one_group():
     cases.equal(outputs, ["worker0 says 42\n"] * job["spec"]["completions"], "outputs")
 
 
+def test_deploy_kubernetes_pods_of_a_stateful_set_have_ranks_by_their_names():
+    service, pool = documents("kubernetes-statefulset.yaml")
+    spec = pool["spec"]
+    pod = spec["template"]["spec"]
+    container = only(pod["containers"])
+    env = {e["name"]: e["value"] for e in container["env"]}
+    name = pool["metadata"]["name"]
+    cases.equal((spec["serviceName"], spec["podManagementPolicy"], service["spec"]["clusterIP"], service["spec"]["publishNotReadyAddresses"]),
+                (service["metadata"]["name"], "Parallel", "None", True))
+    cases.equal((service["spec"]["selector"], spec["selector"]["matchLabels"]), (spec["template"]["metadata"]["labels"],) * 2, "labels")
+    first = f"{name}-0.{spec['serviceName']}:{only(service['spec']['ports'])['port']}"
+    cases.contains(env["TENREC_INIT_METHOD"], f"tcp://{first}?")
+    with tempfile.TemporaryDirectory(prefix="tenrec-deploy-") as folder:
+        key, port = secret(folder), free_port()
+        env["TENREC_SECRET_FILE"] = key
+        env["TENREC_INIT_METHOD"] = env["TENREC_INIT_METHOD"].replace(first, f"127.0.0.1:{port}")
+        started = [cases.start(*here(container["command"], key, port), env=cases.environment(**env, HOSTNAME=f"{name}-{index}"))
+                   for index in range(spec["replicas"])]
+        try:
+            for index in range(spec["replicas"]):
+                ping = [TENREC, "ping", f"worker{index}", "--store", f"tcp://127.0.0.1:{port}", "--secret-file", key]
+                cases.until(lambda ping=ping: cases.run(*ping).returncode == 0, f"an answer of worker{index}")
+        finally:
+            for p in reversed(started):
+                p.kill()
+                p.communicate()
+
+
 def need_kubernetes_store():
     if not any(os.path.exists(os.path.join(folder, "kubernetes.so")) for folder in os.environ["TENREC_PLUGIN_PATH"].split(":")):
         raise cases.Skipped("the store kubernetes is not built")

@@ -47,6 +47,38 @@ TEST(rendezvous_refuses_invalid_settings)
     }
 }
 
+static void host_has_rank(const char *host, const char *init, int32_t rank, const char *says)
+{
+    struct rendezvous_options o = { OTHERS, .init_method = init, .rank = -1, .store_only = true };
+    struct rendezvous *r = NULL;
+
+    environment = ENV("HOSTNAME", host);
+    if (says) {
+        assert_int_equal(rendezvous_open(&o, clock_deadline_ms(TEST_MS), &r, &err), TENREC_EINVAL);
+        assert_text_has(err.text, says);
+    } else {
+        assert_status(rendezvous_open(&o, clock_deadline_ms(TEST_MS), &r, &err), &err);
+        assert_int_equal(r->launch.rank, rank);
+        rendezvous_close(r, clock_deadline_ms(TEST_MS));
+    }
+    environment = nothing;
+}
+
+TEST(rendezvous_takes_the_rank_of_the_host)
+{
+    host_has_rank("worker-3", "memory://hosts?rank=host", 3, NULL);
+    host_has_rank("gpu07.cluster.example2", "memory://hosts?rank=host", 7, NULL);
+    host_has_rank("12", "memory://hosts?rank=host", 12, NULL);
+    host_has_rank("worker-4", "memory://hosts?rank=host&world_size=4", 0,
+                  "rank 4 is not within 0..3");
+    host_has_rank("bastion", "memory://hosts?rank=host", 0,
+                  "\"bastion\" of this host ends with no number");
+    host_has_rank("w-99999999999999999999", "memory://hosts?rank=host", 0,
+                  "must be a whole number");
+    host_has_rank("worker-3", "memory://hosts?rank=hosts", 0, "rank=\"hosts\"");
+    assert_status(rendezvous_check("tcp://worker-0.worker:29500?rank=host", &err), &err);
+}
+
 TEST(rendezvous_alone_needs_nothing)
 {
     struct rendezvous_options o = { OTHERS, .init_method = "env://", .rank = -1 };
