@@ -16,8 +16,20 @@ from .worker import Config, Worker
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_here: Worker | None = None
+_here: _Here | None = None
 _registered: list[tuple[str, Callable[..., Any]]] = []
+
+
+class _Here(Worker):
+    """The worker of init_rpc. After its shutdown the process can become a worker again."""
+
+    def shutdown(self, graceful: bool = True, timeout: float | None = None) -> None:
+        global _here  # pylint: disable=global-statement
+        try:
+            super().shutdown(graceful, timeout)  # serves calls until the others are done, too
+        finally:
+            if _here is self:
+                _here = None
 
 
 @overload
@@ -63,7 +75,7 @@ def init_rpc(name: str | None = None, *, config: Config | None = None,
     global _here  # pylint: disable=global-statement
     if _here:
         raise RuntimeError("this process is a worker already: use the class Worker for another")
-    made = Worker(name, config=config, overrides=overrides, as_tensor=as_tensor)
+    made = _Here(name, config=config, overrides=overrides, as_tensor=as_tensor)
     for known, function in _registered:
         made.register(known, function)
     if "TENREC_RUN_ID" in os.environ and sys.excepthook is sys.__excepthook__:
@@ -106,9 +118,4 @@ def rref(value: Any) -> RRef:
 
 def shutdown(graceful: bool = True, timeout: float | None = None) -> None:
     """As Worker.shutdown; afterwards this process can become a worker again."""
-    global _here  # pylint: disable=global-statement
-    leaving = get_worker()
-    try:
-        leaving.shutdown(graceful, timeout)  # serves calls until the others are done, too
-    finally:
-        _here = None
+    get_worker().shutdown(graceful, timeout)

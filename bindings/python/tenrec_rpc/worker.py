@@ -9,6 +9,7 @@ import json
 import os
 import weakref
 from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
 from typing import Any, TypeVar, cast, overload
 
 from . import _core
@@ -24,6 +25,7 @@ from .rref import RRef
 from .weights import Weights
 
 F = TypeVar("F", bound=Callable[..., Any])
+W = TypeVar("W", bound="Worker")
 Config = str | os.PathLike[str] | Mapping[str, Any]
 
 _alive: weakref.WeakSet[Worker] = weakref.WeakSet()
@@ -40,7 +42,8 @@ def _names(names: Iterable[str] | None) -> tuple[str, ...] | None:
 
 
 class Worker(_core.Worker):
-    """A worker that is not started yet.
+    """A worker that is not started yet. As a context manager, also of `async with`, it joins its group
+    at the beginning, unless it has, and leaves it at the end: after an exception at once.
 
     name       None: that of the configuration ("worker0", by its rank)
     config     path of a YAML file, its text (of more than one line), or a dict of its contents;
@@ -113,6 +116,21 @@ class Worker(_core.Worker):
             self._shutdown(graceful, to_ms(timeout))
         finally:
             self._forget_loops()
+
+    def __enter__(self: W) -> W:
+        if not self.running:
+            self.init_rpc()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self.running:
+            self.shutdown(graceful=kind is None)
+
+    async def __aenter__(self: W) -> W:
+        return await asyncio.to_thread(self.__enter__)
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await asyncio.to_thread(self.__exit__, kind, error, trace)
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
         """Lets `loop` run the callbacks of futures."""
