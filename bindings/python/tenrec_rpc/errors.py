@@ -5,6 +5,7 @@ built-in exception, of that class too: `except TimeoutError` and `except tenrec.
 from __future__ import annotations
 
 import builtins
+import concurrent.futures
 import os
 import traceback
 
@@ -83,7 +84,7 @@ class UnsupportedError(Error, NotImplementedError):
     status = "EUNSUPPORTED"
 
 
-class CanceledError(Error):
+class CanceledError(Error, concurrent.futures.CancelledError):
     """Canceled by the caller or by a shutdown."""
 
     status = "ECANCELED"

@@ -7,6 +7,7 @@ import atexit
 import inspect
 import json
 import os
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
@@ -15,6 +16,7 @@ from typing import Any, TypeVar, cast, overload
 from . import _core
 from ._core import Tensor
 from ._time import to_ms
+from .callbacks import Callbacks
 from .coroutine import coroutine_starter
 from .errors import Error, make
 from .future import Future, Transfer
@@ -28,6 +30,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 W = TypeVar("W", bound="Worker")
 Config = str | os.PathLike[str] | Mapping[str, Any]
 
+_lock = threading.Lock()  # of each worker's _callbacks
 _alive: weakref.WeakSet[Worker] = weakref.WeakSet()
 
 
@@ -68,6 +71,7 @@ class Worker(_core.Worker):
         if name is not None:
             wanted["worker.name"] = name
         self._loops: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
+        self._callbacks: Callbacks | None = None
         self._me: Member | None = None
         self._open(path, text, wanted, as_tensor)
         _alive.add(self)
@@ -138,8 +142,18 @@ class Worker(_core.Worker):
             loop.add_reader(self._fd(), self._dispatch)
             self._loops.add(loop)
 
+    def _watch_callbacks(self) -> None:
+        """Lets a thread of the package run the callbacks of futures."""
+        with _lock:
+            if self._callbacks is None:
+                self._callbacks = Callbacks(self, self._fd())
+
     def _forget_loops(self) -> None:
-        if not self._loops:
+        with _lock:
+            callbacks, self._callbacks = self._callbacks, None
+        if callbacks:
+            callbacks.stop()
+        if not self._loops and not callbacks:
             return
         self._dispatch()  # the calls that the shutdown has canceled
         for loop in self._loops:
