@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """tensor_test.py WHY - tensors by the buffer protocol, by DLPack and of Tenrec's own; numpy is optional, and its cases skip without it."""
 import array
+import copy
 import gc
+import pickle
 import threading
 import weakref
 
@@ -232,6 +234,41 @@ def tensor_of_constant_bytes_cannot_be_written_by_the_own_worker():
         except tenrec.RemoteError:
             pass
     equal(constant[0], 0)
+
+
+def tensor_says_what_it_is():
+    t = tenrec.empty((2, 3), "int16")
+    equal((t.ndim, t.nbytes, len(t), repr(t)), (2, 12, 2, "<tenrec_rpc.Tensor, int16, shape (2, 3)>"))
+    t = tenrec.empty((), "bfloat16")
+    equal((t.ndim, t.nbytes, t.shape), (0, 2, ()))
+    contains(str(refused(TypeError, len, t)), "no length")
+    equal(tenrec.empty(3).shape, (3,))
+
+
+def tensor_is_copied_and_pickled():
+    t = tenrec.empty((2, 2), "int32")
+    memoryview(t).cast("B").cast("i")[:] = array.array("i", [1, 2, 3, 4])
+    for made in [copy.copy(t), copy.deepcopy([t])[0], *(pickle.loads(pickle.dumps(t, p)) for p in range(2, 6))]:
+        equal((made.tolist(), made.dtype, made.read_only), ([[1, 2], [3, 4]], "int32", False))
+        memoryview(made).cast("B")[0] = 9
+    equal(t.tolist(), [[1, 2], [3, 4]])
+    for shape, dtype in [((0, 4), "float32"), ((), "float64"), ((3,), "bfloat16")]:
+        made = pickle.loads(pickle.dumps(tenrec.empty(shape, dtype)))
+        equal((made.shape, made.dtype), (shape, dtype))
+    contains(str(refused(ValueError, t.__reduce__()[0], (2,), "int32", False, b"123")), "3 bytes for a tensor of 8")
+
+
+def tensor_gives_an_array_and_takes_types_of_numpy():
+    need_numpy()
+    t = tenrec.empty((2, 3), numpy.float64)
+    t.numpy()[:] = 7
+    equal((t.dtype, t.tolist()), ("float64", [[7.0] * 3] * 2))
+    equal([tenrec.empty(1, d).dtype for d in [numpy.dtype("int8"), numpy.bool_, numpy.uint16]], ["int8", "bool", "uint16"])
+    contains(str(refused(TypeError, tenrec.empty(1, "bfloat16").numpy)), "bfloat16")
+    strided = numpy.arange(12, dtype="int32").reshape(3, 4)[:, ::2]
+    with started() as (w0, w1):
+        w1.register(echo)
+        equal(pickle.loads(pickle.dumps(w0.call("w1", "echo", strided))).tolist(), strided.tolist())
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 
 #include <dlpack/dlpack.h>
 #include <stdlib.h>
+#include <string.h>
 #include <tenrec/device.h>
 
 /* ---- the buffer protocol ---------------------------------------------------------- */
@@ -221,13 +222,30 @@ bool memory_read_shape(PyObject *from, int64_t *shape, uint32_t *ret_n)
     return true;
 }
 
+/* Fills a new tensor, which is contiguous. */
+static bool memory_fill(struct tenrec_tensor *t, PyObject *bytes)
+{
+    Py_ssize_t n;
+    char *first;
+
+    if (PyBytes_AsStringAndSize(bytes, &first, &n) < 0)
+        return false;
+    if ((size_t)n != tenrec_tensor_bytes(t)) {
+        PyErr_Format(PyExc_ValueError, "%zd bytes for a tensor of %zu", n, tenrec_tensor_bytes(t));
+        return false;
+    }
+    if (n)
+        memcpy(tenrec_tensor_data(t), first, (size_t)n);
+    return true;
+}
+
 PyObject *memory_new(PyObject *module, PyObject *args)
 {
     struct tenrec_tensor_options o = { .size = sizeof o };
     int64_t shape[TENREC_MAX_DIMS];
     struct tenrec_dtype dtype;
     struct tenrec_tensor *t;
-    PyObject *lengths;
+    PyObject *lengths, *bytes = NULL;
     const char *name;
     tenrec_status st;
     tenrec_error err;
@@ -235,12 +253,19 @@ PyObject *memory_new(PyObject *module, PyObject *args)
     int shared;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "O!sp", &PyTuple_Type, &lengths, &name, &shared) ||
+    if (!PyArg_ParseTuple(args, "O!sp|O!", &PyTuple_Type, &lengths, &name, &shared, &PyBytes_Type,
+                          &bytes) ||
         !memory_read_shape(lengths, shape, &n) || !element_of_name(name, &dtype))
         return NULL;
     o.flags = shared ? TENREC_SHARED : 0;
     Py_BEGIN_ALLOW_THREADS
     st = tenrec_tensor_new_with(dtype, n, shape, &o, &t, &err);
     Py_END_ALLOW_THREADS
-    return st ? error_raise(&err) : tensor_wrap(t);
+    if (st)
+        return error_raise(&err);
+    if (bytes && !memory_fill(t, bytes)) {
+        tenrec_tensor_drop(t);
+        return NULL;
+    }
+    return tensor_wrap(t);
 }

@@ -235,6 +235,37 @@ static PyObject *tensor_array(PyObject *self, PyObject *args, PyObject *keywords
     return made;
 }
 
+static PyObject *tensor_numpy(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return tensor_array(self, NULL, NULL);
+}
+
+static PyObject *tensor_deep_copy(PyObject *self, PyObject *memo)
+{
+    (void)memo;
+    return tensor_copy(self, NULL);
+}
+
+/* The elements by rows, as bytes. */
+static PyObject *tensor_to_bytes(struct tenrec_tensor *t)
+{
+    struct tenrec_tensor *copy = NULL;
+    PyObject *bytes;
+    tenrec_status st;
+    tenrec_error err;
+
+    Py_BEGIN_ALLOW_THREADS
+    st = tenrec_tensor_copy(t, &copy, &err);
+    Py_END_ALLOW_THREADS
+    if (st)
+        return error_raise(&err);
+    bytes =
+        PyBytes_FromStringAndSize(tenrec_tensor_data(copy), (Py_ssize_t)tenrec_tensor_bytes(copy));
+    tenrec_tensor_drop(copy);
+    return bytes;
+}
+
 static PyObject *tensor_shape(PyObject *self, void *unused)
 {
     struct tenrec_tensor *t = tensor_checked(self);
@@ -268,6 +299,65 @@ static PyObject *tensor_read_only(PyObject *self, void *unused)
              : NULL;
 }
 
+static PyObject *tensor_ndim(PyObject *self, void *unused)
+{
+    struct tenrec_tensor *t = tensor_checked(self);
+
+    (void)unused;
+    return t ? PyLong_FromUnsignedLong(tenrec_tensor_desc(t)->ndim) : NULL;
+}
+
+static PyObject *tensor_nbytes(PyObject *self, void *unused)
+{
+    struct tenrec_tensor *t = tensor_checked(self);
+
+    (void)unused;
+    return t ? PyLong_FromSize_t(tenrec_tensor_bytes(t)) : NULL;
+}
+
+static Py_ssize_t tensor_length(PyObject *self)
+{
+    struct tenrec_tensor *t = tensor_checked(self);
+
+    if (t && tenrec_tensor_desc(t)->ndim)
+        return (Py_ssize_t)tenrec_tensor_desc(t)->shape[0];
+    if (t)
+        PyErr_SetString(PyExc_TypeError, "a tensor without dimensions has no length");
+    return -1;
+}
+
+static PyObject *tensor_repr(PyObject *self)
+{
+    PyObject *shape = tensor_shape(self, NULL), *text = NULL;
+
+    if (shape) {
+        const struct tenrec_tensor_desc *d = tenrec_tensor_desc(((struct tensor *)self)->t);
+
+        text =
+            PyUnicode_FromFormat("<tenrec_rpc.Tensor, %s, shape %S%s>", tenrec_dtype_name(d->dtype),
+                                 shape, (d->flags & TENREC_TENSOR_READ_ONLY) ? ", read-only" : "");
+    }
+    Py_XDECREF(shape);
+    return text;
+}
+
+/* new_tensor(shape, dtype, False, bytes) makes it again. */
+static PyObject *tensor_reduce(PyObject *self, PyObject *unused)
+{
+    struct tenrec_tensor *t = tensor_checked(self);
+    PyObject *core, *make;
+
+    (void)unused;
+    if (!t || !tensor_on_host(tenrec_tensor_desc(t)))
+        return NULL;
+    core = PyImport_ImportModule("tenrec_rpc._core");
+    make = core ? PyObject_GetAttrString(core, "new_tensor") : NULL;
+    Py_XDECREF(core);
+    return make ? Py_BuildValue("N(NNON)", make, tensor_shape(self, NULL), tensor_dtype(self, NULL),
+                                Py_False, tensor_to_bytes(t))
+                : NULL;
+}
+
 static PyMethodDef tensor_methods[] = {
     { "__dlpack__", (PyCFunction)(void (*)(void))tensor_dlpack, METH_VARARGS | METH_KEYWORDS,
       "Returns a DLPack capsule that shares the memory." },
@@ -275,6 +365,11 @@ static PyMethodDef tensor_methods[] = {
       "Returns DLPack's kind of the device, 1 for the host, and its index." },
     { "__array__", (PyCFunction)(void (*)(void))tensor_array, METH_VARARGS | METH_KEYWORDS,
       "Returns a numpy array that shares the memory; TypeError for elements that numpy lacks." },
+    { "numpy", tensor_numpy, METH_NOARGS,
+      "Returns a numpy array that shares the memory; TypeError for elements that numpy lacks." },
+    { "__copy__", tensor_copy, METH_NOARGS, "As copy." },
+    { "__deepcopy__", tensor_deep_copy, METH_O, "As copy." },
+    { "__reduce__", tensor_reduce, METH_NOARGS, "For pickle: a copy in memory of the process." },
     { "tolist", tensor_to_list, METH_NOARGS, "Returns the elements as nested lists." },
     { "copy", tensor_copy, METH_NOARGS,
       "Returns a contiguous copy in writable memory of this process." },
@@ -284,6 +379,8 @@ static PyMethodDef tensor_methods[] = {
 static PyGetSetDef tensor_properties[] = {
     { "shape", tensor_shape, NULL, "Lengths, in elements.", NULL },
     { "dtype", tensor_dtype, NULL, "Type of the elements: \"float32\", \"bfloat16\", ...", NULL },
+    { "ndim", tensor_ndim, NULL, "Number of dimensions.", NULL },
+    { "nbytes", tensor_nbytes, NULL, "Bytes of all elements.", NULL },
     { "read_only", tensor_read_only, NULL, "True for memory of another process.", NULL },
     { NULL, NULL, NULL, NULL, NULL },
 };
@@ -294,6 +391,8 @@ bool tensor_add_type(PyObject *module)
         { Py_tp_doc, "A tensor. Its memory is that of the message, and is shared, without a copy, "
                      "with memoryview(tensor), numpy.asarray(tensor) and X.from_dlpack(tensor)." },
         { Py_tp_dealloc, tensor_dealloc },
+        { Py_tp_repr, tensor_repr },
+        { Py_sq_length, tensor_length },
         { Py_bf_getbuffer, tensor_get_buffer },
         { Py_bf_releasebuffer, tensor_release_buffer },
         { Py_tp_methods, tensor_methods },
