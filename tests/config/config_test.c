@@ -324,7 +324,7 @@ TEST(config_set_changes_nothing_when_refused)
         { "", "z", "set '': a part of the key is empty" },
         { "backends", "{b: {plugin: q}}",
           "set 'backends': t.yaml:1:10: backend 'a' is not in "
-          "'backends'" },
+          "'backends' (known: b)" },
         { "worker", "[x]", "set 'worker': code: 'worker': expected a map, found a list" },
         { "worker", "{",
           "set 'worker': code: not valid YAML: while parsing a flow node, did not "

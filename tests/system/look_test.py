@@ -236,7 +236,7 @@ def look_ping_shows_the_answers_when_the_limit_expires():
 
 
 def look_refuses_command_lines_that_make_no_sense():
-    for args, part in ((("ping", "a", "b"), "takes one worker"), (("ping", "-n", "0"), "--count is '0'"),
+    for args, part in ((("ping", "a", "b"), "takes one worker"), (("ping", "-N", "0"), "--count is '0'"),
                        (("ping", "--timeout", "5"), "--timeout"), (("ping", "--nothing"), "unknown option"),
                        (("info", "--group", "g"), "requires --worker")):
         got = look(*args)
