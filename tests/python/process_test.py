@@ -81,7 +81,7 @@ def process_in_c_calls_functions_of_one_in_python():
         both = side(0, SMOOTH), side(1, sys.executable, os.path.join(ROOT, "examples/python/smoothed.py"))
         c, python = programs_end(*both)
     contains(c, "the norm is 68.381")
-    equal(python.splitlines(), ["smoothed: [1.5, 1.0, 2.0, 1.0, 2.0, 1.5]", "smoothed: EINVAL: argument 1 is text, expected a tensor"])
+    equal(python.splitlines(), ["smoothed: [1.5, 1.0, 2.0, 1.0, 2.0, 1.5]", "smoothed: EINVAL: 'smooth': argument 1 is text, expected a tensor"])
 
 
 def process_of_the_launcher_prints_one_line_when_it_is_interrupted():
