@@ -4,6 +4,7 @@
 #include "value.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct function {
     struct function *next;
@@ -11,11 +12,28 @@ struct function {
     PyObject *worker; /* borrowed: it waits for its functions before it is freed */
 };
 
-static PyObject *function_args(struct tenrec_call *call, PyObject *worker)
+/* A last argument {"**": {...}} has the keyword arguments. */
+static bool function_has_keywords(const struct tenrec_value *args, size_t n)
+{
+    const struct tenrec_value *last = n ? &args[n - 1] : NULL;
+
+    return last && last->type == TENREC_VALUE_MAP && last->n == 1 &&
+           strcmp(last->u.map[0].key, "**") == 0 && last->u.map[0].value.type == TENREC_VALUE_MAP;
+}
+
+/* ret_keywords: owned; NULL for none. Returns NULL with an exception. */
+static PyObject *function_args(struct tenrec_call *call, PyObject *worker, PyObject **ret_keywords)
 {
     size_t n;
     const struct tenrec_value *from = tenrec_call_args(call, &n);
-    PyObject *args = PyTuple_New((Py_ssize_t)n);
+    const bool keywords = function_has_keywords(from, n);
+    PyObject *args;
+
+    *ret_keywords = keywords ? value_to_python(&from[n - 1].u.map[0].value, worker) : NULL;
+    if (keywords && !*ret_keywords)
+        return NULL;
+    n -= keywords;
+    args = PyTuple_New((Py_ssize_t)n);
 
     for (size_t i = 0; args && i < n; i++) {
         PyObject *arg = value_to_python(&from[i], worker);
@@ -50,12 +68,13 @@ static tenrec_status function_answer(struct tenrec_call *call, void *arg, tenrec
 {
     const struct function *f = arg;
     PyGILState_STATE gil = gil_take();
-    PyObject *args = function_args(call, f->worker), *python = Py_NewRef(f->python), *result;
+    PyObject *keywords, *args = function_args(call, f->worker, &keywords);
+    PyObject *python = Py_NewRef(f->python), *result;
     const unsigned forks = forked_count();
     tenrec_status st;
 
     /* A function that outlasts the shutdown of its worker outlasts `f`, too. */
-    result = args ? PyObject_Call(python, args, NULL) : NULL;
+    result = args ? PyObject_Call(python, args, keywords) : NULL;
     if (forked_since(forks)) {
         PyGILState_Release(gil);
         return TENREC_OK;
@@ -64,23 +83,26 @@ static tenrec_status function_answer(struct tenrec_call *call, void *arg, tenrec
     Py_XDECREF(result);
     Py_DECREF(python);
     Py_XDECREF(args);
+    Py_XDECREF(keywords);
     garbage_drain();
     PyGILState_Release(gil);
     return st;
 }
 
-/* Begins a call of a coroutine function: start(answer, args). */
+/* Begins a call of a coroutine function: start(answer, args, keywords or None). */
 static tenrec_status function_begin(struct tenrec_call *call, void *arg, tenrec_error *err)
 {
     const struct function *f = arg;
     PyGILState_STATE gil = gil_take();
-    PyObject *args = function_args(call, f->worker), *start = Py_NewRef(f->python);
+    PyObject *keywords, *args = function_args(call, f->worker, &keywords);
+    PyObject *start = Py_NewRef(f->python);
     PyObject *answer = args ? answer_new(call, f->worker) : NULL, *begun = NULL;
     const unsigned forks = forked_count();
     tenrec_status st = TENREC_OK;
 
     if (answer)
-        begun = PyObject_CallFunctionObjArgs(start, answer, args, NULL);
+        begun =
+            PyObject_CallFunctionObjArgs(start, answer, args, keywords ? keywords : Py_None, NULL);
     if (forked_since(forks)) {
         PyGILState_Release(gil);
         return TENREC_OK;
@@ -94,6 +116,7 @@ static tenrec_status function_begin(struct tenrec_call *call, void *arg, tenrec_
     Py_XDECREF(answer);
     Py_DECREF(start);
     Py_XDECREF(args);
+    Py_XDECREF(keywords);
     garbage_drain();
     PyGILState_Release(gil);
     return st;

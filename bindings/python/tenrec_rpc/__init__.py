@@ -22,7 +22,7 @@ from .link import Link
 from .member import Member, View
 from ._paths import get_include, get_library
 from .pair import Pair, pair
-from .process import call, call_async, get_worker, init_rpc, register, remote, rref, shutdown
+from .process import call, call_async, get_worker, init_rpc, proxy, register, remote, rref, shutdown
 from .region import Read, Region, RegionRef, Write
 from .rref import RRef
 from .tensor import empty
@@ -33,7 +33,7 @@ __version__ = _core.version
 __all__ = [
     "CanceledError", "ConnectionError", "Error", "ExistsError", "Future", "InvalidError", "Link", "Member", "NoMemoryError", "NotFoundError", "Pair",
     "PermissionError", "RRef", "Read", "Region", "RegionRef", "RemoteError", "Shard", "StaleError", "SystemError", "Tensor", "TimeoutError", "Transfer", "UnsupportedError", "View",
-    "Weights", "Worker", "Write", "call", "call_async", "empty", "get_include", "get_library", "get_worker", "init_rpc", "pair", "register", "remote", "rref", "shutdown",
+    "Weights", "Worker", "Write", "call", "call_async", "empty", "get_include", "get_library", "get_worker", "init_rpc", "pair", "proxy", "register", "remote", "rref", "shutdown",
 ]
 
 _core.use(make, describe, Future, Transfer, RRef, Region, RegionRef, Weights, Link)

@@ -21,9 +21,10 @@ _own: _Loop | None = None
 _tasks: set[asyncio.Task[None]] = set()  # a loop holds its tasks weakly
 
 
-async def _answer(function: Function, answer: _core.Answer, args: tuple[Any, ...]) -> None:
+async def _answer(function: Function, answer: _core.Answer, args: tuple[Any, ...],
+                  keywords: dict[str, Any] | None) -> None:
     try:
-        result = await function(*args)
+        result = await function(*args, **(keywords or {}))
     except BaseException as e:  # pylint: disable=broad-except
         answer.fail(e)
         if not isinstance(e, (Exception, SystemExit)):
@@ -90,18 +91,19 @@ class _Loop(asyncio.SelectorEventLoop):
     def _note_hooks(self) -> None:
         self._hooks = sys.get_asyncgen_hooks()
 
-    def begin(self, function: Function, answer: _core.Answer, args: tuple[Any, ...]) -> None:
+    def begin(self, function: Function, answer: _core.Answer, args: tuple[Any, ...],
+              keywords: dict[str, Any] | None) -> None:
         """Begins a call, on the thread that got it."""
         # In debug mode a loop refuses other threads.
         if self.get_debug() or not self._turn.acquire(blocking=False):  # pylint: disable=consider-using-with
-            self.call_soon_threadsafe(_begin, self, function, answer, args)
+            self.call_soon_threadsafe(_begin, self, function, answer, args, keywords)
             return
         hooks = sys.get_asyncgen_hooks()
         sys.set_asyncgen_hooks(*self._hooks)
         asyncio._set_running_loop(self)  # pylint: disable=protected-access
         self._begins, self._asked, self._step = True, False, int
         try:
-            task = asyncio.Task(_answer(function, answer, args), loop=self)
+            task = asyncio.Task(_answer(function, answer, args, keywords), loop=self)
             self._step()
             if not task.done():
                 _keep(task)
@@ -115,8 +117,9 @@ class _Loop(asyncio.SelectorEventLoop):
             self._turn.release()
 
 
-def _begin(loop: asyncio.AbstractEventLoop, function: Function, answer: _core.Answer, args: tuple[Any, ...]) -> None:
-    _keep(loop.create_task(_answer(function, answer, args)))
+def _begin(loop: asyncio.AbstractEventLoop, function: Function, answer: _core.Answer, args: tuple[Any, ...],
+           keywords: dict[str, Any] | None) -> None:
+    _keep(loop.create_task(_answer(function, answer, args, keywords)))
 
 
 def _own_loop() -> _Loop:
@@ -138,7 +141,7 @@ os.register_at_fork(after_in_child=_forget_loop)
 
 
 def coroutine_starter(function: Function) -> Callable[..., object]:
-    """Returns what begins a call of the function: start(answer, args)."""
+    """Returns what begins a call of the function: start(answer, args, keywords)."""
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from types import TracebackType
-from typing import Any, TypeVar, overload
+from typing import Any, ParamSpec, TypeVar, overload
 
 from ._core import Tensor
 from .future import Future
+from .proxy import remember_name
 from .rref import RRef
 from .worker import Config, Worker
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _here: _Here | None = None
 _registered: list[tuple[str, Callable[..., Any]]] = []
@@ -52,6 +56,7 @@ def register(name: Any, function: Any = None, /) -> Any:
         name, function = name.__name__, name
     if _here:
         _here.register(name, function)
+    remember_name(function, name)
     _registered.append((name, function))
     return function
 
@@ -96,19 +101,64 @@ def get_worker() -> Worker:
     return _here
 
 
-def call(to: str, function: str, /, *args: Any, timeout: float | None = None) -> Any:
+@overload
+def call(to: str, function: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **keywords: P.kwargs) -> T: ...
+
+
+@overload
+def call(to: str, function: Callable[P, T], /, *args: P.args, **keywords: P.kwargs) -> T: ...
+
+
+@overload
+def call(to: str, function: str | Callable[..., Any], /, *args: Any, timeout: float | None, **keywords: Any) -> Any: ...
+
+
+@overload
+def call(to: str, function: str, /, *args: Any, timeout: float | None = None, **keywords: Any) -> Any: ...
+
+
+def call(to: str, function: Any, /, *args: Any, timeout: Any = None, **keywords: Any) -> Any:
     """As Worker.call."""
-    return get_worker().call(to, function, *args, timeout=timeout)
+    return get_worker().call(to, function, *args, timeout=timeout, **keywords)
 
 
-def call_async(to: str, function: str, /, *args: Any, timeout: float | None = None) -> Future:
+@overload
+def call_async(to: str, function: Callable[P, Any], /, *args: P.args, **keywords: P.kwargs) -> Future: ...
+
+
+@overload
+def call_async(to: str, function: str | Callable[..., Any], /, *args: Any, timeout: float | None, **keywords: Any) -> Future: ...
+
+
+@overload
+def call_async(to: str, function: str, /, *args: Any, timeout: float | None = None, **keywords: Any) -> Future: ...
+
+
+def call_async(to: str, function: Any, /, *args: Any, timeout: Any = None, **keywords: Any) -> Future:
     """As Worker.call_async."""
-    return get_worker().call_async(to, function, *args, timeout=timeout)
+    return get_worker().call_async(to, function, *args, timeout=timeout, **keywords)
 
 
-def remote(to: str, function: str, /, *args: Any, timeout: float | None = None) -> RRef:
+@overload
+def remote(to: str, function: Callable[P, Any], /, *args: P.args, **keywords: P.kwargs) -> RRef: ...
+
+
+@overload
+def remote(to: str, function: str | Callable[..., Any], /, *args: Any, timeout: float | None, **keywords: Any) -> RRef: ...
+
+
+@overload
+def remote(to: str, function: str, /, *args: Any, timeout: float | None = None, **keywords: Any) -> RRef: ...
+
+
+def remote(to: str, function: Any, /, *args: Any, timeout: Any = None, **keywords: Any) -> RRef:
     """As Worker.remote."""
-    return get_worker().remote(to, function, *args, timeout=timeout)
+    return get_worker().remote(to, function, *args, timeout=timeout, **keywords)
+
+
+def proxy(to: str, timeout: float | None = None) -> Any:
+    """As Worker.proxy."""
+    return get_worker().proxy(to, timeout)
 
 
 def rref(value: Any) -> RRef:

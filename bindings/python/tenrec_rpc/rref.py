@@ -2,12 +2,14 @@
 """rref.py - remote references."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 from . import _core
 from ._time import to_ms
 from .future import Future
 from .member import Member
+from .proxy import name_of, packed
 
 
 class RRef(_core.RRef):
@@ -34,14 +36,14 @@ class RRef(_core.RRef):
         """Returns the value at its owner; an object is itself, not a copy. Waits while it is made."""
         return self._local_value(to_ms(timeout))
 
-    def call(self, function: str, *args: Any, timeout: float | None = None) -> Any:
-        """Calls function(value, *args) on the owner."""
-        return self._call(function, args, to_ms(timeout))
+    def call(self, function: str | Callable[..., Any], /, *args: Any, timeout: float | None = None, **keywords: Any) -> Any:
+        """Calls function(value, *args, **keywords) on the owner."""
+        return self._call(name_of(function), packed(args, keywords), to_ms(timeout))
 
-    def call_async(self, function: str, *args: Any, timeout: float | None = None) -> Future:
+    def call_async(self, function: str | Callable[..., Any], /, *args: Any, timeout: float | None = None, **keywords: Any) -> Future:
         """The same without waiting."""
-        return cast(Future, self._call_async(function, args, to_ms(timeout)))
+        return cast(Future, self._call_async(name_of(function), packed(args, keywords), to_ms(timeout)))
 
-    def remote(self, function: str, *args: Any, timeout: float | None = None) -> RRef:
+    def remote(self, function: str | Callable[..., Any], /, *args: Any, timeout: float | None = None, **keywords: Any) -> RRef:
         """The same, but the result stays with the owner."""
-        return cast(RRef, self._remote(function, args, to_ms(timeout)))
+        return cast(RRef, self._remote(name_of(function), packed(args, keywords), to_ms(timeout)))

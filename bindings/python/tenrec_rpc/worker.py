@@ -9,9 +9,9 @@ import json
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from types import TracebackType
-from typing import Any, TypeVar, cast, overload
+from typing import Any, ParamSpec, TypeVar, cast, overload
 
 from . import _core
 from ._core import Tensor
@@ -22,11 +22,14 @@ from .errors import Error, make
 from .future import Future, Transfer
 from .link import Link
 from .member import Member, View
+from .proxy import Proxy, name_of, packed, remember_name
 from .region import Read, Region, Write, own_memory, rights_of, to_entries
 from .rref import RRef
 from .weights import Weights
 
 F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+T = TypeVar("T")
 W = TypeVar("W", bound="Worker")
 Config = str | os.PathLike[str] | Mapping[str, Any]
 
@@ -105,6 +108,7 @@ class Worker(_core.Worker):
             raise TypeError(f"'{name}' is {function!r}, expected a function")
         later = inspect.iscoroutinefunction(function)
         self._register(name, coroutine_starter(function) if later else function, later)
+        remember_name(function, name)
         return function
 
     def init_rpc(self) -> None:
@@ -165,22 +169,60 @@ class Worker(_core.Worker):
 
     # ---- calls
 
-    def call(self, to: str, function: str, /, *args: Any, timeout: float | None = None) -> Any:
-        """Returns the result of function(*args) on the worker `to`, or raises its error.
+    @overload
+    def call(self, to: str, function: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **keywords: P.kwargs) -> T: ...
 
-        timeout  seconds; None: worker.rpc_timeout of the configuration; math.inf: no limit
+    @overload
+    def call(self, to: str, function: Callable[P, T], /, *args: P.args, **keywords: P.kwargs) -> T: ...
+
+    @overload
+    def call(self, to: str, function: str | Callable[..., Any], /, *args: Any, timeout: float | None, **keywords: Any) -> Any: ...
+
+    @overload
+    def call(self, to: str, function: str, /, *args: Any, timeout: float | None = None, **keywords: Any) -> Any: ...
+
+    def call(self, to: str, function: Any, /, *args: Any, timeout: Any = None, **keywords: Any) -> Any:
+        """Returns the result of function(*args, **keywords) on the worker `to`, or raises its error.
+
+        function  its name there, or the function, of which the name is used
+        timeout   seconds; None: worker.rpc_timeout of the configuration; math.inf: no limit
         """
-        return self._call(to, function, args, to_ms(timeout))
+        return self._call(to, name_of(function), packed(args, keywords), to_ms(timeout))
 
-    def call_async(self, to: str, function: str, /, *args: Any,
-                   timeout: float | None = None) -> Future:
+    @overload
+    def call_async(self, to: str, function: Callable[P, Any], /, *args: P.args, **keywords: P.kwargs) -> Future: ...
+
+    @overload
+    def call_async(self, to: str, function: str | Callable[..., Any], /, *args: Any, timeout: float | None, **keywords: Any) -> Future: ...
+
+    @overload
+    def call_async(self, to: str, function: str, /, *args: Any, timeout: float | None = None, **keywords: Any) -> Future: ...
+
+    def call_async(self, to: str, function: Any, /, *args: Any, timeout: Any = None, **keywords: Any) -> Future:
         """Starts the call and returns its Future."""
-        return cast(Future, self._call_async(to, function, args, to_ms(timeout)))
+        return cast(Future, self._call_async(to, name_of(function), packed(args, keywords), to_ms(timeout)))
 
-    def remote(self, to: str, function: str, /, *args: Any, timeout: float | None = None) -> RRef:
-        """Calls function(*args) on `to`, which keeps the result, and returns a reference to it at
-        once. The result may be any object of Python."""
-        return cast(RRef, self._remote(to, function, args, to_ms(timeout)))
+    @overload
+    def remote(self, to: str, function: Callable[P, Any], /, *args: P.args, **keywords: P.kwargs) -> RRef: ...
+
+    @overload
+    def remote(self, to: str, function: str | Callable[..., Any], /, *args: Any, timeout: float | None, **keywords: Any) -> RRef: ...
+
+    @overload
+    def remote(self, to: str, function: str, /, *args: Any, timeout: float | None = None, **keywords: Any) -> RRef: ...
+
+    def remote(self, to: str, function: Any, /, *args: Any, timeout: Any = None, **keywords: Any) -> RRef:
+        """Calls the function on `to`, which keeps the result, and returns a reference to it at once. The result may be
+        any object of Python."""
+        return cast(RRef, self._remote(to, name_of(function), packed(args, keywords), to_ms(timeout)))
+
+    def proxy(self, to: str, timeout: float | None = None) -> Any:
+        """Returns an object whose methods are the functions of the worker `to`: proxy("b").add(40, y=2). For a type
+        checker give it the type of a class, or a Protocol, with these methods: b: Adder = worker.proxy("b").
+
+        timeout  of each call, in seconds, as of call
+        """
+        return Proxy(self, to, timeout)
 
     def rref(self, value: Any) -> RRef:
         """Returns a reference to a value that this worker owns; any object of Python."""
