@@ -47,7 +47,7 @@ def examples_embedding_refuses_other_types_and_too_few_gradients():
     contains(got[0], "refused: EINVAL: 'gather': argument 1: the tensor is float64 of [1], expected int64 of [*]")
     contains(got[1], "refused: EINVAL: expected up to 1200 ids")
     contains(got[2], "refused: EINVAL: expected 16 gradients for each id")
-    contains(got[3], "refused: EINVAL: 'scatter': argument 2: the tensor is float64 of [16], expected float32 of ")
+    contains(got[3], "refused: EINVAL: 'scatter': argument 2: the tensor is float64 of [16], expected float32")
 
 
 def examples_learner_refuses_what_is_no_batch():
