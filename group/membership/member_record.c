@@ -46,17 +46,20 @@ static void read_file(const char *path, char *ret, size_t room)
 }
 
 /* Returns field 22 of /proc/<pid>/stat; the second field may hold blanks and brackets. Returns 0
- * for a zombie. */
-static int64_t start_of(int64_t pid)
+ * for a zombie. *ret_state: a letter, or NUL. */
+static int64_t start_of(int64_t pid, char *ret_state)
 {
     char path[64], text[1024];
     char *at;
 
+    *ret_state = '\0';
     snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
     read_file(path, text, sizeof text);
     if (!(at = strrchr(text, ')')))
         return 0;
-    if (at[1] == ' ' && strchr("ZX", at[2]))
+    if (at[1] == ' ')
+        *ret_state = at[2];
+    if (*ret_state && strchr("ZX", *ret_state))
         return 0;
     for (int field = 2; field < 22 && at; field++)
         if ((at = strchr(at, ' ')))
@@ -85,12 +88,14 @@ static void find_here(void)
 
 void member_describe_process(struct member *m, struct member_place *place)
 {
+    char state;
+
     find_here();
     *place = here;
     m->host = place->host;
     m->boot = place->boot;
     m->pid = here_pid;
-    m->start = start_of(m->pid);
+    m->start = start_of(m->pid, &state);
 }
 
 bool member_was_here(const struct member *m)
@@ -102,11 +107,28 @@ bool member_was_here(const struct member *m)
 
 bool member_runs_here(const struct member *m)
 {
+    char state;
+
     if (!member_was_here(m))
         return false;
     if (kill((pid_t)m->pid, 0) != 0 && errno != EPERM)
         return false;
-    return start_of(m->pid) == m->start;
+    return start_of(m->pid, &state) == m->start;
+}
+
+bool member_find_process(const struct member *m, struct member_process *ret)
+{
+    const bool found = member_was_here(m);
+
+    *ret = (struct member_process){ found ? m->pid : 0, found ? m->start : 0 };
+    return found;
+}
+
+bool member_process_is_stopped(const struct member_process *p)
+{
+    char state;
+
+    return p->pid > 0 && start_of(p->pid, &state) == p->start && state && strchr("Tt", state);
 }
 
 tenrec_status member_check(const char *name, const char *address, const struct store_value *extra,

@@ -48,6 +48,17 @@ bool member_was_here(const struct member *m);
  * from here. */
 bool member_runs_here(const struct member *m);
 
+/* A process of this host, which outlives the record that named it. */
+struct member_process {
+    int64_t pid, start; /* 0: none */
+};
+
+/* Returns false, and zeroes *ret, for a process of another host. */
+bool member_find_process(const struct member *m, struct member_process *ret);
+
+/* Returns true if it runs and is stopped (SIGSTOP, a debugger). */
+bool member_process_is_stopped(const struct member_process *p);
+
 /* Checks that other workers can read a record with this name, address and `extra` (may be NULL).
  * errors: EINVAL (name, address), ETOOBIG (extra) */
 tenrec_status member_check(const char *name, const char *address, const struct store_value *extra,

@@ -198,15 +198,29 @@ static bool has_left(struct membership *m, const struct member *one, uint64_t de
     return left;
 }
 
+static const struct member *membership_record(const struct membership *m, tenrec_peer id)
+{
+    for (int32_t i = 0; i < m->members->n; i++)
+        if (m->members->list[i].rank == id)
+            return &m->members->list[i];
+    return NULL;
+}
+
+bool membership_process(const struct membership *m, tenrec_peer id, struct member_process *ret)
+{
+    const struct member *one = membership_record(m, id);
+
+    *ret = (struct member_process){ 0, 0 };
+    return one && member_find_process(one, ret);
+}
+
 const char *membership_absence(struct membership *m, tenrec_peer id, uint64_t deadline_ns,
                                char *text, size_t room)
 {
     const struct generation *generation = &m->rendezvous->generation;
-    const struct member *one = NULL;
+    const struct member *one = membership_record(m, id);
+    struct member_process process;
 
-    for (int32_t i = 0; i < m->members->n; i++)
-        if (m->members->list[i].rank == id)
-            one = &m->members->list[i];
     if (!one)
         return NULL;
     if (m->rendezvous->dynamic
@@ -215,6 +229,8 @@ const char *membership_absence(struct membership *m, tenrec_peer id, uint64_t de
         snprintf(text, room, "it has left the group");
     else if (member_was_here(one) && !member_runs_here(one))
         snprintf(text, room, "its process %lld does not run any more", (long long)one->pid);
+    else if (member_find_process(one, &process) && member_process_is_stopped(&process))
+        snprintf(text, room, "its process %lld is stopped", (long long)one->pid);
     else
         return NULL;
     return text;

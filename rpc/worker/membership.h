@@ -76,8 +76,10 @@ const char *membership_store_name(const struct membership *m);
 bool membership_serves(const struct membership *m); /* the store */
 /* How many requests the store has answered that this worker serves. */
 uint64_t membership_requests(const struct membership *m);
-/* Returns `text` (of `room` bytes) with the reason why member `id` is absent: it has left, or its
- * process on this host has exited. Returns NULL if no reason is known. */
+/* The process of member `id`. Returns false, and zeroes *ret, if it is none of this host. */
+bool membership_process(const struct membership *m, tenrec_peer id, struct member_process *ret);
+/* Returns `text` (of `room` bytes) with the reason why member `id` does not answer: it has left, or
+ * its process on this host has exited or is stopped. Returns NULL if no reason is known. */
 const char *membership_absence(struct membership *m, tenrec_peer id, uint64_t deadline_ns,
                                char *text, size_t room);
 

@@ -141,15 +141,27 @@ def top_says_when_it_finds_no_group():
         crew.leave()
 
 
-def top_shows_a_stopped_worker_as_silent_and_the_others_as_up():
+def top_shows_a_stopped_worker_as_stopped_and_the_others_as_up():
     with Crew().run(3) as crew:
         crew.all("init")
         with Top(crew) as watched:
             crew[1].stop()
-            sample = watched.until(lambda s: states(s)["worker1"] == "silent", "a silent worker")
+            sample = watched.until(lambda s: states(s)["worker1"] == "stopped", "a stopped worker")
             equal((states(sample)["worker0"], states(sample)["worker2"]), ("up", "up"))
             crew[1].send_signal(signal.SIGCONT)
             watched.until(lambda s: states(s)["worker1"] == "up", "its answer")
+
+
+def top_shows_a_stopped_worker_that_the_group_has_removed_as_stopped():
+    env = backend(TENREC_WORKER__HEARTBEAT="100ms", TENREC_WORKER__HEARTBEAT_MISSES="3")
+    with Crew().run(2, "--elastic", "1:2", env=env) as crew:
+        crew.all("init")
+        with Top(crew) as watched:
+            watched.until(lambda s: states(s) == {"worker0": "up", "worker1": "up"}, "both workers")
+            crew[1].stop()
+            removed = lambda s: any(w["name"] == "worker1" and "removed" in w.get("why", "") for w in s["workers"])
+            sample = watched.until(removed, "the removal")
+            equal(states(sample)["worker1"], "stopped")
 
 
 def top_follows_members_that_die_and_join():

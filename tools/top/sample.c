@@ -6,7 +6,7 @@
 
 const char *sample_state_name(enum sample_state state)
 {
-    static const char *const name[] = { "up", "joining", "silent", "lost" };
+    static const char *const name[] = { "up", "joining", "silent", "stopped", "lost" };
 
     return name[state];
 }

@@ -3,12 +3,14 @@
 #ifndef TENREC_TOOLS_TOP_SAMPLE_H
 #define TENREC_TOOLS_TOP_SAMPLE_H
 
+#include "group/membership/member_record.h"
 #include "top/reading.h"
 
 enum sample_state {
     SAMPLE_UP,
     SAMPLE_JOINING, /* a member that has not answered yet */
     SAMPLE_SILENT,  /* did not answer in time, or refused to */
+    SAMPLE_STOPPED, /* its process, on this host, is stopped */
     SAMPLE_LOST,    /* its process is gone */
 };
 
@@ -18,6 +20,7 @@ struct sample_worker {
     enum sample_state state;
     uint64_t since_ns; /* that it is in this state, on our clock */
     char why[128];     /* it is not up */
+    struct member_process process;
     struct reading reading;
 };
 

@@ -110,6 +110,10 @@ static void worker_explain(struct sampler *s, struct sample_worker *w, const ten
     const char *absent = membership_absence(group_of(s->outside.worker)->membership, w->id,
                                             until_ns, w->why, sizeof w->why);
 
+    if (member_process_is_stopped(&w->process)) {
+        w->state = SAMPLE_STOPPED;
+        return;
+    }
     if (!absent)
         snprintf(w->why, sizeof w->why, "%.*s", (int)sizeof w->why - 1, err->text);
     if (absent || err->code == TENREC_EPEER_LOST || err->code == TENREC_ECONNECT)
@@ -162,6 +166,22 @@ static tenrec_status sample_ask_all(struct sampler *s, struct sample *ret, uint6
 
 /* ---- one sample ------------------------------------------------------------------ */
 
+/* The group has removed it: it is lost, or stopped as long as its process is. */
+static void worker_gone(struct sample_worker *w)
+{
+    const enum sample_state state =
+        member_process_is_stopped(&w->process) ? SAMPLE_STOPPED : SAMPLE_LOST;
+
+    if (w->state != state)
+        w->since_ns = clock_now_ns();
+    w->state = state;
+    if (state == SAMPLE_STOPPED)
+        snprintf(w->why, sizeof w->why, "its process %lld is stopped, and the group removed it",
+                 (long long)w->process.pid);
+    else
+        snprintf(w->why, sizeof w->why, "found dead by the group");
+}
+
 /* Members that are in the list no more: those that died stay in sight for a while. */
 static void sample_add_gone(const struct sampler *s, struct sample *ret)
 {
@@ -171,11 +191,13 @@ static void sample_add_gone(const struct sampler *s, struct sample *ret)
         const struct sample_worker *old = &s->last.worker[i];
         struct sample_worker *w = &ret->worker[ret->n];
 
-        if (sample_find(ret, old->name, old->id) || old->state != SAMPLE_LOST ||
+        if (sample_find(ret, old->name, old->id) || old->state < SAMPLE_STOPPED ||
             now - old->since_ns > (uint64_t)LOST_SHOWN_S * 1000000000)
             continue;
         *w = *old;
         w->reading = (struct reading){ .n_series = 0 };
+        if (w->state == SAMPLE_STOPPED)
+            worker_gone(w);
         ret->n++;
     }
 }
@@ -187,6 +209,7 @@ static void list_members(const struct membership *m, struct sample *ret)
 
         snprintf(w->name, sizeof w->name, "%s", m->member[i].name);
         w->id = m->member[i].id;
+        (void)membership_process(m, w->id, &w->process);
     }
 }
 
@@ -202,9 +225,7 @@ static void sampler_mark_died(struct sampler *s, const struct membership_view *o
         if (!w || !gone || membership_view_find(now, old->entry[i].id, old->entry[i].incarnation))
             continue;
         if (gone->died && w->state != SAMPLE_LOST) {
-            w->state = SAMPLE_LOST;
-            w->since_ns = clock_now_ns();
-            snprintf(w->why, sizeof w->why, "found dead by the group");
+            worker_gone(w);
         } else if (!gone->died) {
             w->state = SAMPLE_UP; /* it left, and is not shown any more */
         }

@@ -76,8 +76,9 @@ const struct tool tool_top = {
     .summary = "show the load of a running group",
     .help =
         "Prints the workers of a group as a table after each interval, until a signal. A worker\n"
-        "that does not answer within the interval is silent, a process that is gone is lost. The\n"
-        "calls by which the command reads a worker are not counted.\n"
+        "that does not answer within the interval is silent, a process of this host that is\n"
+        "stopped (SIGSTOP) is stopped, a process that is gone is lost. The calls by which the\n"
+        "command reads a worker are not counted.\n"
         "\n" OUTSIDE_HELP_GROUP
         "  -t, --timeout D  limit of the search for the group, as 500ms or 5s (default)\n"
         "  -i, --interval D  time between two samples (2s), at least 100ms\n"
