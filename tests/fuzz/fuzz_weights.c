@@ -116,12 +116,12 @@ static void plan_make(struct fuzz_input *in)
 
 /* ---- requests ------------------------------------------------------------------------- */
 
-struct request {
+struct asked_request {
     const char *function;
     const char *form; /* of the arguments after the common ones */
 };
 
-static const struct request requests[] = {
+static const struct asked_request requests[] = {
     { RECORD_PUBLISH, "iip" }, { RECORD_PULL, "iiiisib" }, { RECORD_DONE, "i" },
     { RECORD_REPORT, "iis" },  { RECORD_WAIT, "ii" },      { RECORD_LEAVE, "" },
     { EDITION_READ, "iib" },
@@ -149,7 +149,7 @@ static struct tenrec_value argument_take(struct fuzz_input *in, char form,
     }
 }
 
-static size_t arguments_take(struct fuzz_input *in, const struct request *r,
+static size_t arguments_take(struct fuzz_input *in, const struct asked_request *r,
                              struct tenrec_value *args, struct tenrec_value **pieces)
 {
     const bool common = strcmp(r->function, EDITION_READ) != 0;
@@ -169,7 +169,7 @@ static size_t arguments_take(struct fuzz_input *in, const struct request *r,
 static void request_arrives(struct fuzz_input *in)
 {
     const uint8_t what = (uint8_t)fuzz_take(in, 1);
-    const struct request *r = &requests[(what >> 2) % (sizeof requests / sizeof requests[0])];
+    const struct asked_request *r = &requests[(what >> 2) % (sizeof requests / sizeof requests[0])];
     const tenrec_peer from = (what & 3) == 3 ? TENREC_ANONYMOUS : (tenrec_peer)(what & 3);
     struct tenrec_value args[ARGS_MAX], *pieces = NULL;
     const size_t n = arguments_take(in, r, args, &pieces), n_messages = fake.n_messages;
