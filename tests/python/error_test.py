@@ -2,6 +2,7 @@
 """error_test.py WHY - errors as exceptions, and exceptions as errors."""
 import builtins
 import os
+import pickle
 import re
 import threading
 
@@ -53,9 +54,23 @@ def error_of_any_exception_of_a_function_is_remote():
     with started() as (w0, w1):
         w1.register(refuse)
         e = refused(RuntimeError, w0.call, "w1", "refuse")
-        equal((type(e), e.status, e.worker, e.from_callee), (tenrec.RemoteError, "EREMOTE", "w1", True))
+        equal((e.status, e.worker, e.from_callee), ("EREMOTE", "w1", True))
         contains(e.text, "ValueError: no luck (error_test.py:")
         contains(e.text, "in refuse)")
+
+
+def error_of_a_built_in_class_is_of_it():
+    def raises(name):
+        raise {"own": type("Own", (ValueError,), {})}.get(name) or getattr(builtins, name)("why")
+    with started() as (w0, w1):
+        w1.register(raises)
+        for name in ["ValueError", "KeyError", "FileNotFoundError", "TimeoutError", "ZeroDivisionError", "SyntaxError", "NotImplementedError", "MemoryError"]:
+            e = refused(getattr(builtins, name), w0.call, "w1", "raises", name)
+            true(isinstance(e, tenrec.RemoteError) and "why" in str(e) and e.from_callee, f"class and text of {e!r}")
+            again = pickle.loads(pickle.dumps(e))
+            equal((type(again), str(again), again.worker), (type(e), str(e), "w1"))
+        for name in ["own", "Exception", "RuntimeError", "StopIteration", "KeyboardInterrupt", "SystemExit", "GeneratorExit"]:
+            equal(type(refused(tenrec.RemoteError, w0.call, "w1", "raises", name)), tenrec.RemoteError)
 
 
 def error_that_a_function_raises_is_that_of_the_caller():

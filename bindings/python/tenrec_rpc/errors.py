@@ -7,7 +7,9 @@ from __future__ import annotations
 import builtins
 import concurrent.futures
 import os
+import re
 import traceback
+from typing import Any
 
 
 class Error(Exception):
@@ -128,9 +130,30 @@ _CLASSES: dict[str, type[Error]] = {
 }
 
 
+#: Not restored: they need more than a text, or end loops and coroutines of the caller.
+_UNFIT = (StopIteration, StopAsyncIteration, UnicodeError, BaseExceptionGroup)
+_restored: dict[str, type[Error]] = {}
+
+
+def _remote_class(text: str) -> type[Error]:
+    """The class for an exception of a function, whose text begins with the name of its class: of the built-in class, too."""
+    named = re.match(r"(\w+)(: | \(|$)", text)
+    built_in = getattr(builtins, named[1], None) if named else None
+    if not isinstance(built_in, type) or not issubclass(built_in, Exception) or issubclass(built_in, _UNFIT) or issubclass(RemoteError, built_in):
+        return RemoteError
+    name = built_in.__name__
+    if name not in _restored:
+        def reduce(self: Error) -> Any:
+            return make, (self.status, self.text, self.worker, self.from_callee, 0)
+        _restored[name] = type(name, (RemoteError, built_in), {"__module__": __name__, "__reduce__": reduce,
+                                                               "__doc__": f"A {name} of the called function."})
+    return _restored[name]
+
+
 def make(status: str, text: str, worker: str, from_callee: bool, errno: int) -> Error:
     """Makes the exception of an error of the library."""
-    made = _CLASSES.get(status, Error)(text, status=status)
+    kind = _remote_class(text) if status == "EREMOTE" and from_callee else _CLASSES.get(status, Error)
+    made = kind(text, status=status)
     made.worker = worker
     made.from_callee = from_callee
     if errno and isinstance(made, OSError):
