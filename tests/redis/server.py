@@ -64,6 +64,7 @@ class Server:
     def stop(self):
         """It holds its connections and answers nothing."""
         self.process.send_signal(signal.SIGSTOP)
+        os.waitpid(self.process.pid, os.WUNTRACED)  # its threads stop one after the other
 
     def go_on(self):
         self.process.send_signal(signal.SIGCONT)

@@ -37,6 +37,14 @@ static void join_all(void)
     join_with(NULL);
 }
 
+/* Its answers do not arrive while a leader waits until others take it for dead. */
+static void join_all_less_patient(void)
+{
+    static const char *const quick[] = { "worker.heartbeat_misses=15", NULL };
+
+    join_with(quick);
+}
+
 static void leave_all(void)
 {
     for (int i = 0; i < MEMBERS; i++)
@@ -148,7 +156,7 @@ static void stand(struct tenrec_worker *self, const struct tenrec_worker_info *w
         sched_yield();
 }
 
-TEST_WITH(announce_goes_past_a_leader_that_stands_still, join_all, leave_all)
+TEST_WITH(announce_goes_past_a_leader_that_stands_still, join_all_less_patient, leave_all)
 {
     const struct tenrec_member_callbacks c = { .size = sizeof c, .joined = stand };
     struct tenrec_worker *one;
@@ -190,16 +198,9 @@ static void *leave(void *arg)
     return NULL;
 }
 
-/* Its answers do not arrive while a leader waits until others take it for dead. */
-static void join_all_less_patient(void)
-{
-    static const char *const quick[] = { "worker.heartbeat_misses=15", NULL };
-
-    join_with(quick);
-}
-
-/* All members above the leader leave; the leader has a part of their news, and answers nothing. */
-static void leave_past_the_leader(bool dies)
+/* All members above the leader leave, which dies when it has a part of their news. */
+TEST_WITH(announce_of_many_that_leave_goes_past_a_leader_that_dies_meanwhile, join_all_less_patient,
+          leave_all)
 {
     const struct tenrec_member_callbacks c = { .size = sizeof c, .left = stand_when_left };
     struct leaver l[MEMBERS];
@@ -213,17 +214,14 @@ static void leave_past_the_leader(bool dies)
         assert_int_equal(pthread_create(&l[i].thread, NULL, leave, &l[i]), 0);
     }
     assert_becomes(atomic_load(&stands));
-    if (dies) {
-        chain_shutdown(w[LEADER]->chain);
-        atomic_store(&gate, true);
-        monitor_stop(w[LEADER]);
-        dead[LEADER] = true;
-    }
+    chain_shutdown(w[LEADER]->chain);
+    atomic_store(&gate, true);
+    monitor_stop(w[LEADER]);
+    dead[LEADER] = true;
     for (int i = BELOW; i < MEMBERS; i++) {
         pthread_join(l[i].thread, NULL);
         assert_status(l[i].st, &l[i].err);
     }
-    atomic_store(&gate, true);
     for (int i = BELOW; i < MEMBERS; i++) {
         char name[32];
 
@@ -233,18 +231,6 @@ static void leave_past_the_leader(bool dies)
         tenrec_worker_drop(w[i]);
         w[i] = NULL;
     }
-}
-
-TEST_WITH(announce_of_many_that_leave_goes_past_a_leader_that_dies_meanwhile, join_all_less_patient,
-          leave_all)
-{
-    leave_past_the_leader(true);
-}
-
-TEST_WITH(announce_of_many_that_leave_goes_past_a_leader_that_stands_still, join_all_less_patient,
-          leave_all)
-{
-    leave_past_the_leader(false);
 }
 
 /* ---- many at once -------------------------------------------------------------------- */
