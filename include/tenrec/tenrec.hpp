@@ -250,7 +250,7 @@ class worker
         tenrec_worker_drop(w_); /* waits for running functions, but not for ever */
         for (auto &f : functions_)
             if (f->running != 0)
-                (void)f.release(); /* it still runs: nobody may free it */
+                (void)f.release(); /* it still runs: no thread may free it */
     }
 
     /* Registers a function object. Its parameters are the arguments, behind an optional

@@ -19,7 +19,7 @@ struct tried {
     bool lost;                  /* a try may have been made */
 };
 
-/* Longer names of a foreign ConfigMap are cut: they are nobody's. */
+/* Longer names of a foreign ConfigMap are cut: they are of no worker. */
 static void tried_see(struct tried *t, const json_t *object)
 {
     snprintf(t->version, sizeof t->version, "%s", object_meta(object, "resourceVersion"));

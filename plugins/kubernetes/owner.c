@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* owner.c - the ConfigMap that owns the others: it has the identity of the store, and the time of
- * the last renewal, by the clock of a host. A cluster deletes nothing by itself after a time: who
- * opens a store that nobody has renewed for its lease deletes it and makes another. */
+ * the last renewal, by the clock of a host. A cluster deletes nothing by itself after a time: a
+ * worker that opens a store whose lease has passed deletes it and makes another. */
 #include "kubernetes.h"
 
 #include <inttypes.h>

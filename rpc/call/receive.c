@@ -6,8 +6,8 @@
 #include "rpc/call/mailbox.h"
 #include "rpc/future/thread_state.h"
 
-/* Waits for a call whose caller still waits; others are answered here. Nobody waits for the answer
- * of a one-way call. */
+/* Waits for a call whose caller still waits; others are answered here. No caller waits for the
+ * answer of a one-way call. */
 static struct tenrec_call *receive_wanted(struct mailbox *m, uint64_t until, bool *ret_closed)
 {
     struct tenrec_call *c;

@@ -230,7 +230,7 @@ static void bulk_begin_requests(struct tenrec_worker *w, struct bulk *b,
         struct bulk_request *r = &b->request[i];
         k = first->bytes == 0 ? 1 : bulk_request_length(first, b->n - i);
         spec->to = to[i];
-        spec->polled = polled && to[i] == to[0]; /* whom the futures are of */
+        spec->polled = polled && to[i] == to[0]; /* the peer of the futures */
         r->bulk = b;
         r->entry = &b->entry[i];
         r->n = k;

@@ -9,7 +9,8 @@
  * as no process listens there.
  *
  * Unless its process has ended, two other members are asked before the verdict, whether the member
- * answers them: a connection that only this member lacks removes nobody. They have an interval. */
+ * answers them: a connection that only this member lacks removes no member. They have an interval.
+ */
 #ifndef TENREC_WORKER_HEARTBEAT_H
 #define TENREC_WORKER_HEARTBEAT_H
 

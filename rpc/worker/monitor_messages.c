@@ -16,7 +16,7 @@
 #include <stdlib.h>
 
 /* A VIEW message is four numbers: the sender's version, flags, id and incarnation; one of a sweep
- * has the level of a block and changes (view_news.h) behind them; one that asks about a third
+ * has the level of a block and changes (view_news.h) behind them; a message about a third
  * member has its id and incarnation behind them. Its answer is two: the answerer's version (of a
  * sweep that has ended, that of the message; 0 if it is refused), and whether the sender is a
  * member there, or the third member answers. */

@@ -48,8 +48,8 @@ static bool is_member(const struct monitor *m)
     return !m->expelled && !m->departed && !m->stopped;
 }
 
-/* Whom this worker asks that all know: a lower member, or, when it was the lowest and has left, any
- * other. */
+/* The member that this worker asks to tell all: a lower one, or, when it was the lowest and has
+ * left, any other. */
 enum parent { PARENT_NONE, PARENT_LOWER, PARENT_ANY };
 
 static enum parent find_parent(struct monitor *m, struct spread_child *ret)

@@ -25,7 +25,7 @@ ssize_t __wrap_getrandom(void *ret, size_t len, unsigned flags)
     return (ssize_t)len;
 }
 
-/* Whoever waits has an answer at once. */
+/* A worker that waits has an answer at once. */
 bool __wrap_backoff_take(struct backoff *p, uint64_t deadline_ns)
 {
     (void)p, (void)deadline_ns;

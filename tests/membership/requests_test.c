@@ -195,7 +195,7 @@ static bool die_after(int operations)
     st = membership_list_join(&r, "here", NULL, soon(), &v, &err);
     membership_view_finish(&v);
     alive_for = 0;
-    start(&w[WAITERS], wait_and_join); /* one that comes later */
+    start(&w[WAITERS], wait_and_join); /* a worker that comes later */
     for (int i = 0; i <= WAITERS; i++)
         must_end(&w[i]);
     v = list_of_members();
@@ -220,7 +220,7 @@ TEST(requests_are_served_when_the_holder_dies_at_any_step)
     assert_true(n > 10);
 }
 
-/* It asked for an id, and its process has ended since: nobody waits for its record. */
+/* It asked for an id, and its process has ended since: no worker waits for its record. */
 TEST_WITH(requests_of_a_process_that_has_ended_stop_no_joiner, begin, end)
 {
     struct request q = { .kind = REQUEST_JOIN, .id = -1, .name = "w{rank}" };
