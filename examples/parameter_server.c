@@ -91,7 +91,7 @@ static int64_t samples_of(struct table *t, tenrec_peer id)
     seen = t->trainer[id].lost ? NULL : t->trainer[id].seen;
     seen = seen ? tenrec_rref_share(seen) : NULL;
     pthread_mutex_unlock(&t->lock);
-    if (seen && tenrec_rref_rpc_sync(seen, "count", NULL, 0, &options, &v, &err))
+    if (seen && !tenrec_rref_rpc_sync(seen, "count", NULL, 0, &options, &v, &err))
         n = v->u.integer;
     tenrec_value_drop(v);
     tenrec_rref_drop(seen);
