@@ -4,6 +4,8 @@
 #include "../testing.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <tenrec/chain.h>
 #include <tenrec/config.h>
 #include <tenrec/store.h>
@@ -401,6 +403,57 @@ TEST_WITH(request_creates_a_value_once, set_up_member, tear_down)
     is_answered(of_ids(TENREC_MSG_RREF_USER_DELETE, id, fork), TENREC_MSG_RREF_ACK);
     is_refused(fetch(id), "has freed the value");
     is_refused(creation("f", id, fork), "deleted before its value was made");
+}
+
+/* The creation learns the function, while a message that refers to the value is read. The thread
+ * waits a little longer in each round, so that it meets the reader at every step. */
+enum { NAMINGS = 20000, NAMING_STEPS = 256 };
+
+static struct arrivals created[NAMINGS];
+static _Atomic int created_n;
+
+static void *name_functions(void *arg)
+{
+    for (int i = 0; i < NAMINGS; i++) {
+        while (atomic_load(&created_n) <= i)
+            sched_yield();
+        for (volatile int step = 0; step < i % NAMING_STEPS; step++)
+            ;
+        reference_name(created[i].item->ref, bytes_of_text(REFERENCE_OF_PYTHON), "test.C");
+    }
+    return arg;
+}
+
+TEST_WITH(request_that_refers_to_a_value_leaves_its_function_known, set_up_member, tear_down)
+{
+    struct arrivals used;
+    struct tenrec_rref *ref;
+    pthread_t thread;
+    tenrec_error err;
+
+    atomic_store(&created_n, 0);
+    assert_int_equal(pthread_create(&thread, NULL, name_functions, NULL), 0);
+    for (int i = 0; i < NAMINGS; i++) {
+        struct rref_fork f = { .owner = ME,
+                               .id = id_of(STRANGER, 3 * i),
+                               .fork = id_of(STRANGER, 3 * i + 1),
+                               .parent = STRANGER };
+
+        created[i] = used = (struct arrivals){ .ctx = member->refs, .from = STRANGER };
+        assert_status(arrivals_add(&created[i], &f, bytes_of_text(""), &ref, &err), &err);
+        f.fork.local++;
+        atomic_fetch_add(&created_n, 1);
+        assert_status(arrivals_add(&used, &f, bytes_of_text("T"), &ref, &err), &err);
+        arrivals_finish(&used);
+    }
+    pthread_join(thread, NULL);
+    for (int i = 0; i < NAMINGS; i++) {
+        char function[REFERENCE_FUNCTION_MAX + 1];
+
+        reference_function(created[i].item->ref, function);
+        assert_string_equal(function, "test.C");
+        arrivals_finish(&created[i]);
+    }
 }
 
 TEST_WITH(request_of_a_failed_creation_fails_the_fetches, set_up_member, tear_down)

@@ -14,20 +14,47 @@ struct reference_names {
     char text[];     /* the type and the function, each with a NUL */
 };
 
-void reference_name(struct tenrec_rref *r, struct bytes_slice type, const char *function)
+static struct reference_names *names_new(struct bytes_slice type, const char *function)
 {
     const size_t len = strlen(function);
-    struct reference_names *names = memory_new(1, sizeof *names + type.len + len + 2), *old;
+    struct reference_names *names = memory_new(1, sizeof *names + type.len + len + 2);
 
     if (!names)
-        return;
+        return NULL;
     names->function = type.len + 1;
     if (type.len > 0)
         memcpy(names->text, type.data, type.len);
     memcpy(names->text + names->function, function, len);
+    return names;
+}
+
+void reference_name(struct tenrec_rref *r, struct bytes_slice type, const char *function)
+{
+    struct reference_names *names = names_new(type, function), *old;
+
+    if (!names)
+        return;
     pthread_mutex_lock(&r->ctx->lock);
     old = r->names;
     r->names = names;
+    pthread_mutex_unlock(&r->ctx->lock);
+    free(old);
+}
+
+/* A message tells the type. What this worker knows of its own value stays, even if it learns the
+ * function while the message is read. */
+static void reference_name_unknown(struct tenrec_rref *r, struct bytes_slice type)
+{
+    struct reference_names *names = type.len > 0 ? names_new(type, "") : NULL, *old;
+
+    if (!names)
+        return;
+    pthread_mutex_lock(&r->ctx->lock);
+    old = r->names;
+    if (old && *old->text)
+        old = names; /* known: stays */
+    else
+        r->names = names;
     pthread_mutex_unlock(&r->ctx->lock);
     free(old);
 }
@@ -123,7 +150,6 @@ tenrec_status arrivals_add(struct arrivals *in, const struct rref_fork *f, struc
                            struct tenrec_rref **ret, tenrec_error *err)
 {
     struct arrivals_item *grown;
-    char known[REFERENCE_TYPE_MAX + 1];
     tenrec_status st;
 
     if (in->from < 0)
@@ -150,9 +176,7 @@ tenrec_status arrivals_add(struct arrivals *in, const struct rref_fork *f, struc
         return st;
     }
     in->item[in->n++] = (struct arrivals_item){ f->fork, *ret };
-    reference_type(*ret, known);
-    if (!*known)
-        reference_name(*ret, type, "");
+    reference_name_unknown(*ret, type);
     return TENREC_OK;
 }
 
