@@ -28,7 +28,7 @@ static const struct {
     { { "NOPERM", "ERR The user executing the script can't" },
       TENREC_ECONFIG,
       "the user lacks a permission: keys and channels PREFIX*, and the commands of "
-      "docs/groups.md" },
+      "docs/stores.md" },
     { { "DENIED" },
       TENREC_ECONFIG,
       "the server is in protected mode, which admits only its own host" },
