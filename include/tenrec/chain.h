@@ -237,8 +237,8 @@ struct tenrec_tensor *tenrec_chain_copy_for(struct tenrec_chain *agent, tenrec_p
 void tenrec_chain_send(struct tenrec_chain *agent, tenrec_peer to, struct tenrec_msg *msg,
                        struct tenrec_done done);
 
-/* What ends a call: its answer, which `fn` takes, or NULL and the reason. frozen: passed by value.
- */
+/* The end of a call: its answer, which `fn` takes, or NULL and the reason.
+ * Never grows: it is passed by value. */
 struct tenrec_answer {
     void (*fn)(void *arg, struct tenrec_msg *answer, const tenrec_error *why);
     void *arg;

@@ -30,7 +30,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 /* A device of the caller, and the device of the callee where its tensors go.
- * frozen: passed in arrays. */
+ * Never grows: it is passed in arrays. */
 struct tenrec_device_pair {
     struct tenrec_device from;
     struct tenrec_device to;

@@ -70,7 +70,7 @@ enum tenrec_error_flags {
     TENREC_ERROR_CALLEE = 1 << 0,
 };
 
-/* frozen: callers have it on their stacks, and 512 bytes are enough. */
+/* Never grows: callers have it on their stacks, and 512 bytes are enough. */
 typedef struct tenrec_error {
     tenrec_status code;
     int32_t os_errno;      /* errno of the cause; 0: none */

@@ -99,9 +99,9 @@ enum tenrec_msg_flags {
                                       no other thread needs to hear of it; a wrapper keeps it */
 };
 
-/* Where the answer to a delivered request goes: opaque except to the agent that made it. An
- * answer whose route is closed is dropped, never sent over another.
- * frozen: passed by value. */
+/* The route of the answer to a delivered request; opaque except to the agent that made it. If the
+ * route is closed, the answer is dropped and never sent over another route.
+ * Never grows: it is passed by value. */
 struct tenrec_route {
     uint64_t pipe;
     uint64_t generation; /* 0: no route */

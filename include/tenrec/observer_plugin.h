@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/observer_plugin.h - the header of an observer plugin.
  *
- * An observer carries what workers measure to a monitoring system, in the format of that system: it
- * serves metrics to a reader, or sends spans of calls to a collector. It is a plugin of the kind
- * TENREC_PLUGIN_OBSERVER, a shared object that exports three symbols and no others:
+ * An observer passes the measurements of workers to a monitoring system, in the format of that
+ * system. It serves metrics to a reader, or sends spans of calls to a collector. It is a plugin of
+ * the kind TENREC_PLUGIN_OBSERVER, a shared object that exports only these three symbols:
  *
  *     tenrec_plugin             const data, as in tenrec/plugin.h
  *     tenrec_construct_options  check and complete one filled options struct
  *     tenrec_init_observer      open the observer for an address
  *
- * [OB-1] The configuration names an observer by `observe.metrics_observer` and
- * `observe.traces_observer`: an entry of `observers:`, else the plugin of that name. All workers of
- * a process with the same observer and address share one; the child of a fork opens its own. The
- * failure of an observer is logged, and stops no worker.
+ * [OB-1] `observe.metrics_observer` and `observe.traces_observer` in the configuration name an
+ * observer: an entry of `observers:`, or else the plugin of that name. All workers of a process
+ * with the same observer and address share one observer. The child of a fork opens its own. The
+ * core logs the failure of an observer, which stops no worker.
  *
- * [OB-2] An observer that waits, waits on threads of its own, never in tenrec_init_observer or
- * `span`. */
+ * [OB-2] An observer may wait only on its own threads, never in tenrec_init_observer or `span`. */
 #ifndef TENREC_OBSERVER_PLUGIN_H
 #define TENREC_OBSERVER_PLUGIN_H
 
@@ -29,7 +28,7 @@ struct tenrec_observer;
 
 /* ---- spans -------------------------------------------------------------- */
 
-/* The worker that spans come from. The core allocates it. Grows at its end. */
+/* The worker of spans. The core allocates it. Grows at its end. */
 struct tenrec_origin {
     const char *service; /* `observe.traces_service` */
     const char *worker;
@@ -60,11 +59,12 @@ struct tenrec_span {
 
 /* ---- metrics ------------------------------------------------------------ */
 
-/* Bucket i counts durations of at most 2^i microseconds, and more than 2^(i-1); the last bucket
- * also those beyond. */
+/* Bucket i counts durations of more than 2^(i-1) and at most 2^i microseconds. The last bucket
+ * also counts longer durations. */
 #define TENREC_DURATION_BUCKETS 26
 
-/* frozen: calls of one function, to one worker or by this one, that ended with one status. */
+/* The calls of one function, to one worker or by this worker, that ended with one status. Never
+ * grows: it is passed in arrays. */
 struct tenrec_series {
     const char *worker;
     const char *function;
@@ -75,7 +75,7 @@ struct tenrec_series {
     int32_t status; /* tenrec_status */
 };
 
-/* frozen: a number of a worker's debug info. */
+/* A number of a worker's debug info. Never grows: it is passed in arrays. */
 struct tenrec_reading {
     const char *worker;
     const char *key;
@@ -99,16 +99,16 @@ struct tenrec_observer_ops {
     uint32_t reserved;
 
     /* [OB-3] Ends all threads of the observer and frees self->impl. Called once, last, after
-     * `leave` for each origin. May block for a second at most. */
+     * `leave` for each origin. It may block for at most a second. */
     void (*close)(struct tenrec_observer *self);
 
-    /* [OB-4] A span has ended. Takes it, and calls host->span_done for it once. Any thread, several
-     * at once. NULL: the observer takes no spans. */
+    /* [OB-4] Takes a span that has ended, and calls host->span_done for it once. Several threads
+     * may call it at once. NULL: the observer takes no spans. */
     void (*span)(struct tenrec_observer *self, struct tenrec_span *s);
 
-    /* [OB-5] A worker stops: delivers the spans that the observer has of `origin`, or gives them
-     * up, within a second. From the return on no span has this origin: one that is still being
-     * sent has NULL. NULL: nothing is queued. */
+    /* [OB-5] A worker stops. Within a second, deliver or drop the spans of `origin` that the
+     * observer has. After the return no span may have this origin; set it to NULL in spans that
+     * are still being sent. NULL: the observer queues nothing. */
     void (*leave)(struct tenrec_observer *self, const struct tenrec_origin *origin);
 };
 
@@ -127,21 +127,22 @@ struct tenrec_observer_host {
                               tenrec_error *err);
     void (*snapshot_free)(struct tenrec_observer *self, struct tenrec_snapshot *s);
 
-    /* [OB-7] Frees the span, and counts it for its origin (unless that is NULL) as sent: accepted
-     * by the receiver, or as dropped. */
+    /* [OB-7] Frees the span. If its origin is not NULL, counts it there as sent (accepted by the
+     * receiver) or as dropped. */
     void (*span_done)(struct tenrec_observer *self, struct tenrec_span *s, bool sent);
 
-    /* [OB-8] The folder, of mode 0700, in which the processes of this user find each other:
-     * $XDG_RUNTIME_DIR, else /run/user/UID, else one in /tmp. Names in it begin with "tenrec-".
+    /* [OB-8] Returns the folder, of mode 0700, in which the processes of this user find each
+     * other: $XDG_RUNTIME_DIR, or else /run/user/UID, or else a folder in /tmp. Names in it begin
+     * with "tenrec-".
      *
      * ret      a text of less than TENREC_PRIVATE_FOLDER_MAX bytes
      * errors   EOS */
     tenrec_status (*private_folder)(struct tenrec_observer *self,
                                     char ret[TENREC_PRIVATE_FOLDER_MAX], tenrec_error *err);
 
-    /* Returns true if "HOST", "HOST:PORT" or "SCHEME://HOST:PORT" names this host by its text alone
-     * ("localhost", 127.0.0.0/8, ::1): nothing of a connection there leaves it, so none goes
-     * through a proxy. */
+    /* Returns true if the text of "HOST", "HOST:PORT" or "SCHEME://HOST:PORT" alone names this
+     * host ("localhost", 127.0.0.0/8, ::1). A connection to it never leaves the host, so it uses
+     * no proxy. */
     bool (*is_this_host)(struct tenrec_observer *self, const char *address);
 };
 
@@ -160,8 +161,8 @@ struct tenrec_observer_init {
     const void *options; /* yours, lives as long as the observer */
 };
 
-/* [OB-9] Opens the observer. On failure frees all resources; close is not called. EINVAL names the
- * error in the address. Any thread, one at a time. */
+/* [OB-9] Opens the observer. After a failure it frees all resources, since close is not called.
+ * The text of EINVAL names the error in the address. Any thread may call it, one at a time. */
 typedef tenrec_status tenrec_init_observer_fn(const struct tenrec_observer_init *in,
                                               struct tenrec_observer *self, tenrec_error *err);
 

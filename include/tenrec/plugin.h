@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/plugin.h - the header of a backend plugin.
  *
- * [PL-1] A plugin is a shared object that exports three symbols and no others:
+ * [PL-1] A plugin is a shared object that exports only these three symbols:
  *
  *     tenrec_plugin             const data: name, ABI and options
  *     tenrec_construct_options  check and complete one filled options struct
  *     tenrec_init_agent         make one agent from it
  *
- * [PL-2] The core reads tenrec_plugin before it calls any code of the plugin, and refuses a plugin
- * that does not fit, with a reason. */
+ * [PL-2] The core reads tenrec_plugin before it calls any code of the plugin. It refuses a plugin
+ * that does not fit, and says why. */
 #ifndef TENREC_PLUGIN_H
 #define TENREC_PLUGIN_H
 
@@ -18,9 +18,9 @@
 extern "C" {
 #endif
 
-/* [PL-3] A plugin of another major is refused. A plugin of another minor is accepted: an older
- * plugin has shorter structs, known by their size; a newer plugin checks host->size (TENREC_HAS)
- * before it uses services of a later minor. */
+/* [PL-3] The core refuses a plugin with another major ABI, and accepts one with another minor ABI.
+ * An older plugin has shorter structs, which the core recognises by their size. A newer plugin
+ * checks host->size (TENREC_HAS) before it uses services of a later minor ABI. */
 #define TENREC_PLUGIN_MAGIC 0x544e5243u /* "TNRC" */
 #define TENREC_ABI_MAJOR 1              /* changes when old plugins break */
 #define TENREC_ABI_MINOR 1              /* counts additions at struct ends */
@@ -36,7 +36,7 @@ enum tenrec_plugin_kind {
 
 #define TENREC_FOREVER UINT64_MAX /* a duration written as `none` */
 
-/* frozen: the core fills it in the options struct of a plugin. */
+/* The value of an option. Never grows: the core fills it in the options struct of a plugin. */
 union tenrec_option_value {
     bool b;         /* TENREC_OPT_BOOL */
     int64_t i;      /* TENREC_OPT_INT */
@@ -46,25 +46,25 @@ union tenrec_option_value {
     const char *s;  /* TENREC_OPT_STRING, owned by the core */
 };
 
-/* frozen: filled by the core, as tenrec_option_value. */
+/* The values of a list. Never grows, like tenrec_option_value. */
 struct tenrec_option_list {
     const union tenrec_option_value *v; /* owned by the core */
     size_t n;
 };
 
-/* frozen: filled by the core, as tenrec_option_value. */
+/* An item of a map. Never grows, like tenrec_option_value. */
 struct tenrec_option_pair {
     const char *key;
     union tenrec_option_value value;
 };
 
-/* frozen: filled by the core, as tenrec_option_value. */
+/* The items of a map. Never grows, like tenrec_option_value. */
 struct tenrec_option_map {
     const struct tenrec_option_pair *v; /* owned by the core, in file order */
     size_t n;
 };
 
-/* frozen: filled by the core, as tenrec_option_value. */
+/* The structs of a TENREC_OPT_RECORDS. Never grows, like tenrec_option_value. */
 struct tenrec_option_records {
     const void *v;            /* structs of record->size bytes each; owned by the core */
     const char *const *where; /* of each: "cluster.yaml:9:7", or "" for a default;
@@ -117,7 +117,7 @@ struct tenrec_option {
 };
 
 /* The options of each map of a TENREC_OPT_RECORDS, and the struct that they fill.
- * frozen: `reserved` and the option tables have room for more. */
+ * Never grows: `reserved` and the option tables have room for more. */
 struct tenrec_option_record {
     const struct tenrec_option *options; /* any type but RECORDS */
     uint32_t n_options;
@@ -126,10 +126,10 @@ struct tenrec_option_record {
     uint32_t reserved;
 };
 
-/* [PL-8] A setuid or setgid program loads no plugin without the flag TENREC_PLUGIN_SETUID: it says
- * that the plugin, and each library that it links or loads, reads the environment by secure_getenv
- * only. The core reads the flag in the file before it loads it, so the file keeps the table of its
- * sections. */
+/* [PL-8] A setuid or setgid program loads only plugins with the flag TENREC_PLUGIN_SETUID. The
+ * flag means that the plugin, and each library that it links or loads, reads the environment only
+ * by secure_getenv. The core reads the flag in the file before it loads the file, so the
+ * file must keep its section table. */
 enum tenrec_plugin_flags {
     TENREC_PLUGIN_WRAPS = 1u << 0,         /* needs an inner agent */
     TENREC_PLUGIN_CUDA = 1u << 1,          /* moves device memory */
@@ -144,7 +144,7 @@ enum tenrec_plugin_flags {
 };
 
 struct tenrec_plugin {
-    /* [PL-4] The next five never change, in any ABI. */
+    /* [PL-4] The next five members never change, in any ABI. */
     uint32_t magic;                /* TENREC_PLUGIN_MAGIC */
     uint16_t abi_major, abi_minor; /* compiled against */
     uint32_t size;                 /* sizeof(struct tenrec_plugin) */
@@ -166,9 +166,9 @@ struct tenrec_plugin {
     const void *reserved3[3];
 };
 
-/* [PL-5] An optional extension: reports the parts that work on this machine. Pushes keys such as
- * "transport.uv" with "viable" or "not viable: why". Starts nothing, and leaves nothing open.
- * Called by tools, in a process of its own. */
+/* [PL-5] An optional extension that reports which parts of the plugin work on this machine. It
+ * pushes keys such as "transport.uv" with "viable" or "not viable: why". It starts nothing and
+ * leaves nothing open. Tools call it in a separate process. */
 struct tenrec_probe {
     struct tenrec_extension extension; /* TENREC_EXTENSION_PROBE */
     void (*probe)(const void *options, tenrec_sink_fn *sink, void *arg);
@@ -176,8 +176,8 @@ struct tenrec_probe {
 
 #define TENREC_EXTENSION_PROBE 3u
 
-/* [PL-9] An optional extension of a store or an observer: checks the URL or address as its init
- * does, with the same error, but resolves, opens and starts nothing. `tenrec check` calls it. */
+/* [PL-9] An optional extension of a store or an observer. It checks the URL or address as init
+ * does, with the same errors, but resolves, opens and starts nothing. `tenrec check` calls it. */
 struct tenrec_address_check {
     struct tenrec_extension extension; /* TENREC_EXTENSION_ADDRESS */
     tenrec_status (*check)(const void *options, const char *address, tenrec_error *err);
@@ -185,9 +185,10 @@ struct tenrec_address_check {
 
 #define TENREC_EXTENSION_ADDRESS 6u
 
-/* Begins the description of a backend; TENREC_STORE_PLUGIN_HEADER that of a store. C++ before
- * C++20 has no designated initializers: there the same macros give the members in their order. In
- * any C++ keep the order of the members: TENREC_PLUGIN_OPTIONS comes after the summary. */
+/* Begins the description of a backend; TENREC_STORE_PLUGIN_HEADER begins that of a store. C++
+ * before C++20 has no designated initializers, so there the same macros give the members in their
+ * order. In every C++ keep the order of the members: TENREC_PLUGIN_OPTIONS comes after the
+ * summary. */
 #if !defined(__cplusplus) || __cplusplus >= 202002L
 #define TENREC_PLUGIN_HEADER_OF(plugin_kind)                                                       \
     .magic = TENREC_PLUGIN_MAGIC, .abi_major = TENREC_ABI_MAJOR, .abi_minor = TENREC_ABI_MINOR,    \
@@ -229,7 +230,7 @@ struct tenrec_init {
     const void *options;  /* yours */
 
     /* The address of this host for members on other hosts, "10.1.0.7" or "fd00::7", if the core
-     * knows it: the default listen address of an agent. "": all members are on this host.
+     * knows it. It is the default listen address of an agent. "": all members are on this host.
      * Borrowed during the call. */
     const char *host_address;
 
@@ -237,13 +238,13 @@ struct tenrec_init {
     uint64_t token;
 };
 
-/* [PL-6] `opts` is zeroed, then filled from the table; or, for a running agent, a copy of its
- * options with changed ones. Check combinations of options; open nothing, start nothing: `tenrec
- * info` calls this, too. */
+/* [PL-6] Check combinations of options. Open and start nothing, since `tenrec info` calls this
+ * function too. `opts` is zeroed and then filled from the table. For a running agent it is a copy
+ * of the agent's options with the changes. */
 typedef tenrec_status tenrec_construct_options_fn(void *opts, tenrec_error *err);
 
-/* [PL-7] Set self->ops and self->impl. self->host and self->inner are set already. On failure free
- * all resources; destroy is not called. */
+/* [PL-7] Set self->ops and self->impl. self->host and self->inner are already set. After a failure
+ * free all resources, since destroy is not called. */
 typedef tenrec_status tenrec_init_agent_fn(const struct tenrec_init *in, struct tenrec_agent *self,
                                            tenrec_error *err);
 

@@ -34,7 +34,8 @@ struct tenrec_worker; /* opaque */
 struct tenrec_call;   /* opaque: one request that a function answers */
 
 /* Name and id of a worker. The name is borrowed until shutdown.
- * frozen: it is returned by value and in arrays; more about a worker gets functions of its own. */
+ * Never grows: it is returned by value and in arrays. Other properties of a worker have functions
+ * of their own. */
 struct tenrec_worker_info {
     const char *name;
     tenrec_peer id;

@@ -259,7 +259,7 @@ tenrec_status tenrec_test_get_function_event(const struct tenrec_profiler *p, co
 /* ---- cmocka ------------------------------------------------------------------ */
 
 #if defined(CMOCKA_H_) && defined(run_test)
-/* frozen: of the inline functions below. */
+/* Never grows: only the inline functions below use it. */
 struct tenrec_test_cmocka_call {
     void (*fn)(void *arg);
     void *arg;

@@ -32,7 +32,7 @@ bool tenrec_call_trace(const struct tenrec_call *c, char ret[TENREC_TRACEPARENT_
 /* The same of the calling thread. */
 bool tenrec_trace_get_current(char ret[TENREC_TRACEPARENT_SIZE]);
 
-/* A former context, for tenrec_trace_leave. frozen: the program allocates it. */
+/* A former context, for tenrec_trace_leave. Never grows: the program allocates it. */
 struct tenrec_trace_scope {
     uint64_t reserved[4];
 };

@@ -19,7 +19,7 @@ typedef int32_t tenrec_peer;
 #define TENREC_MAX_DIMS 16
 
 /* DLPack's triple, so that no translation is needed.
- * frozen: the triple is DLPack's ABI. */
+ * Never grows: the triple is DLPack's ABI. */
 struct tenrec_dtype {
     uint8_t code; /* enum tenrec_dtype_code */
     uint8_t bits;
@@ -40,23 +40,24 @@ enum tenrec_device_kind { TENREC_CPU = 1, TENREC_CUDA = 2 };
 
 struct tenrec_mapping; /* opaque */
 
-/* frozen: DLPack's pair. */
+/* A device, as DLPack's pair.
+ * Never grows: the pair is DLPack's ABI. */
 struct tenrec_device {
     int32_t kind;  /* enum tenrec_device_kind */
     int32_t index; /* 0 for the CPU */
 };
 
-/* Work of a device that runs in order: a cudaStream_t as a number, 0 for the
+/* A queue of work that a device runs in order: a cudaStream_t as a number, or 0 for the
  * device's default (legacy) stream.
- * frozen: CUDA needs no more to name a stream. */
+ * Never grows: CUDA needs no more to identify a stream. */
 struct tenrec_stream {
     struct tenrec_device device;
     uint64_t stream;
 };
 
-/* One tensor of a message: a storage and the view of it. Zero the struct before filling it.
- * frozen: programs build it, and `reserved` has room for one addition; arrays in messages have
- * the step of tenrec_msg.tensor_size. */
+/* One tensor of a message: a storage and a view of it. Zero the struct before you fill it.
+ * Never grows: programs build it, and `reserved` has room for one addition. In messages the
+ * element size of arrays is tenrec_msg.tensor_size. */
 struct tenrec_tensor_desc {
     void *data;                  /* start of the storage, in `device` memory */
     uint64_t bytes;              /* length of the storage */

@@ -42,8 +42,8 @@ struct tenrec_rref;
 struct tenrec_object;
 struct tenrec_region_ref;
 
-/* frozen: programs build values and arrays of values on their stacks. A new type of value
- * uses `n` and the room of the union. */
+/* A value of a call. Never grows: programs build values and arrays of values on their stacks. A
+ * new type of value uses `n` and the space of the union. */
 struct tenrec_value {
     uint32_t type;  /* enum tenrec_value_type */
     uint32_t flags; /* zero; a value with any other flags is refused (EINVAL) */
@@ -64,7 +64,7 @@ struct tenrec_value {
     } u;
 };
 
-/* frozen: the items of a map. */
+/* An item of a map. Never grows: maps are arrays of it. */
 struct tenrec_entry {
     const char *key; /* NUL terminated UTF-8 */
     struct tenrec_value value;

@@ -113,8 +113,8 @@ def open_structs():
             comment = comment[comment.rfind("/*"):] if comment.endswith("*/") else ""
             first = re.sub(r"/\*.*?\*/", "", match[3], flags=re.DOTALL)
             if not re.match(r"\s*((uint32_t (size|kind|magic)|struct tenrec_extension extension);|TENREC_PLUGIN_HOST$)", first) and \
-                    not re.search(r"frozen:|Grows at its end", comment):
-                yield f"{path}: struct {match[2]} begins with no size, and its comment does not say 'frozen: why'"
+                    not re.search(r"[Nn]ever\s+(?:\*\s+)?grows|Grows at its end", comment):
+                yield f"{path}: struct {match[2]} begins with no size, and its comment does not say 'Never grows: why'"
 
 
 def reaches(header):
