@@ -143,6 +143,12 @@ two.shutdown()
 """)
             self.assertEqual((done.returncode, done.stdout), (0, "here\n['two'] two None\n"), done.stderr)
 
+    def test_hello_of_the_page_runs(self):
+        if self.rank == 0:
+            done = subprocess.run([os.path.join(os.environ["TENREC_TEST_BUILD"], "tools/tenrec"), "run", "-n", "3", "--", sys.executable,
+                                   os.path.join(ROOT, "examples/python/hello_torch.py")], text=True, capture_output=True, timeout=LIMIT_S, check=False)
+            self.assertEqual((done.returncode, sorted(done.stdout.splitlines())), (0, [f"[{i}] worker0 says 42" for i in range(3)]), done.stderr)
+
     def test_c_and_torch_programs_call_each_other(self):
         if self.rank == 0:
             done = subprocess.run([os.path.join(ROOT, "examples/mixed/run"), os.environ["TENREC_TEST_BUILD"]], text=True,
