@@ -89,6 +89,7 @@ ENDS = {
     "build/release/tools/tenrec run --elastic": ({}, 0, "trainer: worker2 is back"),
     "tenrec run -n 3 --config config/default.yaml": ({}, 0, "says 42"),
     "tenrec ping worker1": ({}, 0, "worker1"),
+    "tenrec top --by-host": ({}, 0, "1 up"),
     "tenrec top --store tcp://127.0.0.1:29500 --once": ({}, 0, "worker1"),
     "tenrec top --store tcp://127.0.0.1:29500 --json": ({}, 0, '"workers"'),
     "tenrec set worker1 'backends.faulty": ({}, 1, "this worker uses no backend 'faulty'"),

@@ -94,8 +94,11 @@ static void print_table(const struct sample *before, const struct sample *now,
     if (o->samples != 1 && isatty(STDOUT_FILENO))
         printf("\033[H\033[2J"); /* the latest table only */
     print_title(before, now, width);
-    view_workers(before, now, &v);
-    by = table_column_find(&v.table, o->sort);
+    by = table_column_find(&view_workers_columns, o->sort);
+    if (o->by_host)
+        view_hosts(before, now, by, &v);
+    else
+        view_workers(before, now, &v);
     table_sort(&v.table, by);
     print_rows(&v, by, width);
     view_finish(&v);

@@ -16,6 +16,7 @@ enum sample_state {
 
 struct sample_worker {
     char name[TENREC_NAME_MAX + 1];
+    char host[65]; /* "": unknown */
     tenrec_peer id;
     enum sample_state state;
     uint64_t since_ns; /* that it is in this state, on our clock */

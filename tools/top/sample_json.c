@@ -40,12 +40,13 @@ static json_t *json_worker(const struct rate_worker *rate, uint64_t now_ns)
 
     for (int i = 0; i < w->reading.n_ways; i++)
         json_object_set_new(ways, w->reading.way[i].name, json_integer(w->reading.way[i].peers));
-    all = json_pack("{s:o, s:i, s:s, s:f, s:o, s:o, s:b, s:o, s:o, s:o}", "name",
-                    json_text(w->name), "id", (int)w->id, "state", sample_state_name(w->state),
-                    "state_s", now_ns > w->since_ns ? (double)(now_ns - w->since_ns) / 1e9 : 0.0,
-                    "made_per_s", json_known(rate->made_per_s), "served_per_s",
-                    json_known(rate->served_per_s), "durations", (int)w->reading.timed, "client",
-                    json_side(&rate->client), "server", json_side(&rate->server), "ways", ways);
+    all = json_pack("{s:o, s:o, s:i, s:s, s:f, s:o, s:o, s:b, s:o, s:o, s:o}", "name",
+                    json_text(w->name), "host", json_text(w->host), "id", (int)w->id, "state",
+                    sample_state_name(w->state), "state_s",
+                    now_ns > w->since_ns ? (double)(now_ns - w->since_ns) / 1e9 : 0.0, "made_per_s",
+                    json_known(rate->made_per_s), "served_per_s", json_known(rate->served_per_s),
+                    "durations", (int)w->reading.timed, "client", json_side(&rate->client),
+                    "server", json_side(&rate->server), "ways", ways);
     if (*w->why)
         json_object_set_new(all, "why", json_text(w->why));
     for (int i = 0; i < READING_N && w->reading.answered; i++)

@@ -209,6 +209,7 @@ static void list_members(const struct membership *m, struct sample *ret)
 
         snprintf(w->name, sizeof w->name, "%s", m->member[i].name);
         w->id = m->member[i].id;
+        snprintf(w->host, sizeof w->host, "%s", membership_host(m, w->id));
         (void)membership_process(m, w->id, &w->process);
     }
 }

@@ -29,6 +29,8 @@ static int top_check(const struct tool *self, const struct sampler *s,
     if (s->interval_ms < LEAST_MS)
         return tool_misuse(self, "--interval is %llums, expected at least %dms",
                            (unsigned long long)s->interval_ms, LEAST_MS);
+    if (print->by_host && print->as_json)
+        return tool_misuse(self, "--by-host is for tables: JSON has the host of each worker");
     if (table_column_find(&view_workers_columns, print->sort) < 0) {
         suggest_init(&near, print->sort);
         for (int i = 0; i < view_workers_columns.n_columns; i++)
@@ -48,6 +50,7 @@ static int top_main(const struct tool *self, int argc, char **argv)
         OUTSIDE_OPTIONS(s.outside),
         { "interval", 'i', TOOL_DURATION, &s.interval_ms, 1, 0 },
         { "sort", '\0', TOOL_TEXT, &print.sort, 0, 0 },
+        { "by-host", '\0', TOOL_FLAG, &print.by_host, 0, 0 },
         { "once", '1', TOOL_FLAG, &once, 0, 0 },
         { "count", 'N', TOOL_NUMBER, &print.samples, 1, MOST_SAMPLES },
         { "json", 'j', TOOL_FLAG, &print.as_json, 0, 0 },
@@ -71,8 +74,8 @@ static int top_main(const struct tool *self, int argc, char **argv)
 const struct tool tool_top = {
     .name = "top",
     .usage = OUTSIDE_USAGE "\n"
-                           "                  [--interval D] [--sort KEY] [--once | --count N] "
-                           "[--json]",
+                           "                  [--interval D] [--sort KEY] [--by-host] "
+                           "[--once | --count N] [--json]",
     .summary = "show the load of a running group",
     .help =
         "Prints the workers of a group as a table after each interval, until a signal. A worker\n"
@@ -85,6 +88,8 @@ const struct tool tool_top = {
         "      --sort KEY   column (name): name|id|state|made|served|p50|p99|server_p50|\n"
         "                   server_p99|active|queued|busy|blocked|pool|shared|mapped|refs|\n"
         "                   weights|faults|timeouts|late|ways\n"
+        "      --by-host    a row for each host: sums, the longest durations, and the worker that\n"
+        "                   is the worst by --sort, or by p99\n"
         "  -1, --once       print one table after one interval\n"
         "  -N, --count N    print N samples\n"
         "  -j, --json       JSON, one object a line: each sample",

@@ -7,58 +7,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum worker_column {
-    W_NAME,
-    W_ID,
-    W_STATE,
-    W_MADE,
-    W_SERVED,
-    W_CLIENT_P50,
-    W_CLIENT_P99,
-    W_SERVER_P50,
-    W_SERVER_P99,
-    W_ACTIVE,
-    W_QUEUED,
-    W_BUSY,
-    W_BLOCKED,
-    W_POOL,
-    W_SHARED,
-    W_MAPPED,
-    W_REFS,
-    W_FAULTS,
-    W_TIMEOUTS,
-    W_LATE,
-    W_WEIGHTS,
-    W_WAYS,
-    W_N
+static const struct table_column worker_column[VIEW_WORKER_COLUMNS] = {
+    [VIEW_NAME] = { "name", "WORKER", 10, 9, TABLE_TEXT },
+    [VIEW_ID] = { "id", "ID", 4, 6, TABLE_COUNT },
+    [VIEW_STATE] = { "state", "STATE", 8, 8, TABLE_TEXT },
+    [VIEW_MADE] = { "made", "MADE/s", 7, 8, TABLE_RATE },
+    [VIEW_SERVED] = { "served", "SERV/s", 7, 8, TABLE_RATE },
+    [VIEW_CLIENT_P50] = { "p50", "C.P50", 6, 7, TABLE_SECONDS },
+    [VIEW_CLIENT_P99] = { "p99", "C.P99", 6, 7, TABLE_SECONDS },
+    [VIEW_SERVER_P50] = { "server_p50", "S.P50", 6, 4, TABLE_SECONDS },
+    [VIEW_SERVER_P99] = { "server_p99", "S.P99", 6, 5, TABLE_SECONDS },
+    [VIEW_ACTIVE] = { "active", "ACTIVE", 6, 5, TABLE_COUNT },
+    [VIEW_QUEUED] = { "queued", "QUEUE", 6, 7, TABLE_COUNT },
+    [VIEW_BUSY] = { "busy", "BUSY", 5, 5, TABLE_COUNT },
+    [VIEW_BLOCKED] = { "blocked", "BLOCK", 6, 3, TABLE_COUNT },
+    [VIEW_POOL] = { "pool", "POOL", 6, 6, TABLE_BYTES },
+    [VIEW_SHARED] = { "shared", "SHARED", 6, 3, TABLE_BYTES },
+    [VIEW_MAPPED] = { "mapped", "MAPPED", 6, 2, TABLE_BYTES },
+    [VIEW_REFS] = { "refs", "REFS", 5, 3, TABLE_COUNT },
+    [VIEW_FAULTS] = { "faults", "FAULTS", 6, 4, TABLE_COUNT },
+    [VIEW_TIMEOUTS] = { "timeouts", "TIMEO", 6, 4, TABLE_COUNT },
+    [VIEW_LATE] = { "late", "LATE", 5, 2, TABLE_COUNT },
+    [VIEW_WEIGHTS] = { "weights", "WEIGHTS", 8, 2, TABLE_TEXT },
+    [VIEW_WAYS] = { "ways", "WAYS", 8, 1, TABLE_TEXT },
 };
 
-static const struct table_column worker_column[W_N] = {
-    [W_NAME] = { "name", "WORKER", 10, 9, TABLE_TEXT },
-    [W_ID] = { "id", "ID", 4, 6, TABLE_COUNT },
-    [W_STATE] = { "state", "STATE", 8, 8, TABLE_TEXT },
-    [W_MADE] = { "made", "MADE/s", 7, 8, TABLE_RATE },
-    [W_SERVED] = { "served", "SERV/s", 7, 8, TABLE_RATE },
-    [W_CLIENT_P50] = { "p50", "C.P50", 6, 7, TABLE_SECONDS },
-    [W_CLIENT_P99] = { "p99", "C.P99", 6, 7, TABLE_SECONDS },
-    [W_SERVER_P50] = { "server_p50", "S.P50", 6, 4, TABLE_SECONDS },
-    [W_SERVER_P99] = { "server_p99", "S.P99", 6, 5, TABLE_SECONDS },
-    [W_ACTIVE] = { "active", "ACTIVE", 6, 5, TABLE_COUNT },
-    [W_QUEUED] = { "queued", "QUEUE", 6, 7, TABLE_COUNT },
-    [W_BUSY] = { "busy", "BUSY", 5, 5, TABLE_COUNT },
-    [W_BLOCKED] = { "blocked", "BLOCK", 6, 3, TABLE_COUNT },
-    [W_POOL] = { "pool", "POOL", 6, 6, TABLE_BYTES },
-    [W_SHARED] = { "shared", "SHARED", 6, 3, TABLE_BYTES },
-    [W_MAPPED] = { "mapped", "MAPPED", 6, 2, TABLE_BYTES },
-    [W_REFS] = { "refs", "REFS", 5, 3, TABLE_COUNT },
-    [W_FAULTS] = { "faults", "FAULTS", 6, 4, TABLE_COUNT },
-    [W_TIMEOUTS] = { "timeouts", "TIMEO", 6, 4, TABLE_COUNT },
-    [W_LATE] = { "late", "LATE", 5, 2, TABLE_COUNT },
-    [W_WEIGHTS] = { "weights", "WEIGHTS", 8, 2, TABLE_TEXT },
-    [W_WAYS] = { "ways", "WAYS", 8, 1, TABLE_TEXT },
-};
-
-const struct table view_workers_columns = { worker_column, W_N, NULL, 0 };
+const struct table view_workers_columns = { worker_column, VIEW_WORKER_COLUMNS, NULL, 0 };
 
 static void print_state(const struct sample_worker *w, uint64_t now_ns, char to[TABLE_TEXT_MAX])
 {
@@ -92,35 +66,36 @@ static void print_weights(const struct reading *r, char to[TABLE_TEXT_MAX])
         snprintf(to, TABLE_TEXT_MAX, "%lld", (long long)version);
 }
 
-static void worker_numbers(const struct rate_worker *rate, struct table_cell cell[])
+void view_worker_numbers(const struct rate_worker *rate, struct table_cell cell[])
 {
     static const struct {
-        enum worker_column column;
+        enum view_column column;
         enum reading_number number;
     } same[] = {
-        { W_QUEUED, READING_QUEUED },       { W_BLOCKED, READING_BLOCKED },
-        { W_POOL, READING_POOL_BYTES },     { W_SHARED, READING_SHARED_BYTES },
-        { W_MAPPED, READING_MAPPED_BYTES }, { W_REFS, READING_FORKS },
-        { W_FAULTS, READING_INJECTED },     { W_TIMEOUTS, READING_TIMEOUTS },
-        { W_LATE, READING_LATE },
+        { VIEW_QUEUED, READING_QUEUED },       { VIEW_BLOCKED, READING_BLOCKED },
+        { VIEW_POOL, READING_POOL_BYTES },     { VIEW_SHARED, READING_SHARED_BYTES },
+        { VIEW_MAPPED, READING_MAPPED_BYTES }, { VIEW_REFS, READING_FORKS },
+        { VIEW_FAULTS, READING_INJECTED },     { VIEW_TIMEOUTS, READING_TIMEOUTS },
+        { VIEW_LATE, READING_LATE },
     };
     const struct reading *r = &rate->worker->reading;
 
-    for (int i = W_ID + 1; i < W_N; i++)
+    for (int i = VIEW_ID + 1; i < VIEW_WORKER_COLUMNS; i++)
         cell[i].number = NAN;
-    cell[W_ID].number = rate->worker->id;
-    cell[W_MADE].number = rate->made_per_s;
-    cell[W_SERVED].number = rate->served_per_s;
-    cell[W_CLIENT_P50].number = rate->client.p50_s;
-    cell[W_CLIENT_P99].number = rate->client.p99_s;
-    cell[W_SERVER_P50].number = rate->server.p50_s;
-    cell[W_SERVER_P99].number = rate->server.p99_s;
+    cell[VIEW_ID].number = rate->worker->id;
+    cell[VIEW_MADE].number = rate->made_per_s;
+    cell[VIEW_SERVED].number = rate->served_per_s;
+    cell[VIEW_CLIENT_P50].number = rate->client.p50_s;
+    cell[VIEW_CLIENT_P99].number = rate->client.p99_s;
+    cell[VIEW_SERVER_P50].number = rate->server.p50_s;
+    cell[VIEW_SERVER_P99].number = rate->server.p99_s;
     if (!r->answered)
         return;
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
         cell[same[i].column].number = (double)r->number[same[i].number];
-    cell[W_ACTIVE].number = (double)r->number[READING_ACTIVE] + (double)r->number[READING_ANSWERED];
-    cell[W_BUSY].number = (double)(r->number[READING_THREADS] - r->number[READING_IDLE]);
+    cell[VIEW_ACTIVE].number =
+        (double)r->number[READING_ACTIVE] + (double)r->number[READING_ANSWERED];
+    cell[VIEW_BUSY].number = (double)(r->number[READING_THREADS] - r->number[READING_IDLE]);
 }
 
 static bool view_make(struct view *v, const struct table *columns, size_t n)
@@ -142,14 +117,14 @@ void view_workers(const struct sample *before, const struct sample *now, struct 
         struct table_row *row = &ret->table.row[i];
 
         rate_of_worker(before ? sample_find(before, w->name, w->id) : NULL, w, &ret->worker[i]);
-        worker_numbers(&ret->worker[i], row->cell);
+        view_worker_numbers(&ret->worker[i], row->cell);
         print_state(w, now->at_ns, ret->text[i][0]);
         print_ways(&w->reading, ret->text[i][1]);
         print_weights(&w->reading, ret->text[i][2]);
-        row->cell[W_NAME].text = w->name;
-        row->cell[W_STATE].text = ret->text[i][0];
-        row->cell[W_WAYS].text = ret->text[i][1];
-        row->cell[W_WEIGHTS].text = ret->text[i][2];
+        row->cell[VIEW_NAME].text = w->name;
+        row->cell[VIEW_STATE].text = ret->text[i][0];
+        row->cell[VIEW_WAYS].text = ret->text[i][1];
+        row->cell[VIEW_WEIGHTS].text = ret->text[i][2];
     }
 }
 

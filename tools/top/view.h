@@ -34,6 +34,32 @@ void sampler_finish(struct sampler *s);
 /* Prints one line on stdout. `before` may be NULL. */
 void sample_json_print(const struct sample *before, const struct sample *now);
 
+enum view_column {
+    VIEW_NAME,
+    VIEW_ID,
+    VIEW_STATE,
+    VIEW_MADE,
+    VIEW_SERVED,
+    VIEW_CLIENT_P50,
+    VIEW_CLIENT_P99,
+    VIEW_SERVER_P50,
+    VIEW_SERVER_P99,
+    VIEW_ACTIVE,
+    VIEW_QUEUED,
+    VIEW_BUSY,
+    VIEW_BLOCKED,
+    VIEW_POOL,
+    VIEW_SHARED,
+    VIEW_MAPPED,
+    VIEW_REFS,
+    VIEW_FAULTS,
+    VIEW_TIMEOUTS,
+    VIEW_LATE,
+    VIEW_WEIGHTS,
+    VIEW_WAYS,
+    VIEW_WORKER_COLUMNS
+};
+
 struct view {
     struct table table;
     struct rate_worker *worker;      /* owns; of each row */
@@ -45,7 +71,13 @@ extern const struct table view_workers_columns;
 
 /* `before` may be NULL; both are borrowed until view_finish. A view without memory has no rows. */
 void view_workers(const struct sample *before, const struct sample *now, struct view *ret);
+/* One row for each host: the sums of its workers, and the longest of their durations. The worst
+ * worker is that with the largest number in column `by`. */
+void view_hosts(const struct sample *before, const struct sample *now, int by, struct view *ret);
 void view_finish(struct view *v);
+
+/* The numbers of a worker, in the cells that have one. */
+void view_worker_numbers(const struct rate_worker *rate, struct table_cell cell[]);
 
 /* The calls of all workers per second. */
 double view_total(const struct sample *before, const struct sample *now);
@@ -54,7 +86,8 @@ double view_total(const struct sample *before, const struct sample *now);
 
 struct print_options {
     const char *sort; /* key of a column */
-    int samples;      /* 0: without end */
+    bool by_host;
+    int samples; /* 0: without end */
     bool as_json;
 };
 

@@ -128,6 +128,47 @@ static void rows_are_sorted_with_unknown_numbers_last(void **state)
     assert_order(&t, "abcd");
 }
 
+static const char *cell_text(const struct table *t, size_t row, enum view_column column)
+{
+    return t->row[row].cell[column].text;
+}
+
+static double cell_number(const struct table *t, size_t row, enum view_column column)
+{
+    return t->row[row].cell[column].number;
+}
+
+static void hosts_have_the_sums_of_their_workers_and_the_worst(void **state)
+{
+    struct sample_worker worker[] = {
+        { .name = "w0", .host = "b", .reading = { .answered = true } },
+        { .name = "w1", .host = "a", .reading = { .answered = true } },
+        { .name = "w2", .host = "b", .reading = { .answered = true } },
+        { .name = "w3", .host = "b", .state = SAMPLE_LOST },
+        { .name = "w4", .state = SAMPLE_SILENT },
+    };
+    const struct sample now = { .worker = worker, .n = 5 };
+    struct view v;
+
+    (void)state;
+    worker[0].reading.number[READING_QUEUED] = 2;
+    worker[2].reading.number[READING_QUEUED] = 5;
+    view_hosts(NULL, &now, table_column_find(&view_workers_columns, "queued"), &v);
+    table_sort(&v.table, VIEW_NAME);
+    assert_int_equal(v.table.n, 3);
+    assert_string_equal(cell_text(&v.table, 0, VIEW_NAME), "?");
+    assert_string_equal(cell_text(&v.table, 0, VIEW_STATE), "1 silent");
+    assert_true(isnan(cell_number(&v.table, 0, VIEW_QUEUED)));
+    assert_string_equal(cell_text(&v.table, 1, VIEW_NAME), "a");
+    assert_true(cell_number(&v.table, 1, VIEW_QUEUED) == 0);
+    assert_string_equal(cell_text(&v.table, 2, VIEW_NAME), "b");
+    assert_string_equal(cell_text(&v.table, 2, VIEW_STATE), "2 up, 1 lost");
+    assert_string_equal(cell_text(&v.table, 2, VIEW_WAYS), "w2");
+    assert_true(cell_number(&v.table, 2, VIEW_ID) == 3);
+    assert_true(cell_number(&v.table, 2, VIEW_QUEUED) == 7);
+    view_finish(&v);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +176,7 @@ int main(void)
         cmocka_unit_test(a_number_is_short_at_any_size),
         cmocka_unit_test(columns_with_the_lowest_priority_go_first),
         cmocka_unit_test(rows_are_sorted_with_unknown_numbers_last),
+        cmocka_unit_test(hosts_have_the_sums_of_their_workers_and_the_worst),
     };
 
     setlocale(LC_CTYPE, "C.UTF-8");
