@@ -47,7 +47,7 @@ def make_source(folder):
         os.makedirs(os.path.join(folder, "pictures"), exist_ok=True)
         shutil.copy(os.path.join(ROOT, path), os.path.join(folder, "pictures"))
     symbols["status"] = re.findall(r"^    X\((\w+), +-?\d+", tree.text("include/tenrec/error.h"), flags=re.MULTILINE)
-    symbols["pages"] = {f"tenrec/{name}.h": f"reference/{name}" for name in made} | {"tenrec/tenrec.h": "reference/index"}
+    symbols["pages"] = {f"tenrec/{reference.file_name(name)}": f"reference/{name}" for name in made} | {"tenrec/tenrec.h": "reference/index"}
     symbols["pages"] |= {path: place.removesuffix(".md") for path, place in places.items()}
     symbols["pages"] |= {f"include/{header}": page for header, page in symbols["pages"].items() if header.startswith("tenrec/")}
     write(folder, "symbols.json", json.dumps(symbols, indent=1))

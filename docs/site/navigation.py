@@ -39,7 +39,7 @@ def tree(root, places, title, below):
                  for path, words in paths.items() if path not in seen]
         seen.update(paths)
         if section == "Reference":
-            pages.insert(0, ["API", "reference/index", [[f"{name}.h", f"reference/{name}", []] for name in below]])
+            pages.insert(0, ["API", "reference/index", [[name if name.endswith(".hpp") else f"{name}.h", f"reference/{name}", []] for name in below]])
         if section == MAINTAINERS:
             pages += [[title(path), places[path].removesuffix(".md"), []] for path in sorted(places) if path not in seen]
         out.append([section, pages])

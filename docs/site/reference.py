@@ -3,6 +3,7 @@
 import os
 import re
 
+import cpp
 import declarations
 
 # Headers of plugins and of tests; any other is for programs.
@@ -11,7 +12,7 @@ TESTS = ["testkit"]
 FIRST = ["rpc", "value", "tensor", "future", "rref", "group", "config", "error"]
 CODE = re.compile(r"(`[^`]+`)")
 NAME = re.compile(r"(?<![\w/`])((?:(?:struct|enum|union) )?(?:tenrec_\w*\w(?:\(\))?|\$?TENREC_\w*[A-Z0-9])|"
-                  r"tenrec/\w+\.h|docs/[\w-]+\.md|E[A-Z]{2,}(?:_[A-Z]+)*)(?![\w/])")
+                  r"tenrec/\w+\.h(?:pp)?|docs/[\w-]+\.md|E[A-Z]{2,}(?:_[A-Z]+)*)(?![\w/])")
 
 
 def escaped(text):
@@ -99,10 +100,15 @@ def header_page(name, header, symbols):
     return page
 
 
+def file_name(name):
+    """The header of a page."""
+    return name if name.endswith(".hpp") else name + ".h"
+
+
 def groups(names):
     programs = [n for n in names if n not in PLUGINS + TESTS and n != "tenrec"]
     programs.sort(key=lambda n: (FIRST.index(n) if n in FIRST else len(FIRST), n))
-    return [("Programs", programs), ("Plugins", [n for n in PLUGINS if n in names]), ("Tests", [n for n in TESTS if n in names])]
+    return [("Programs", [n for n in programs if not n.endswith(".hpp")]), ("C++", [n for n in programs if n.endswith(".hpp")]), ("Plugins", [n for n in PLUGINS if n in names]), ("Tests", [n for n in TESTS if n in names])]
 
 
 def index_page(parsed, symbols):
@@ -111,7 +117,7 @@ def index_page(parsed, symbols):
         page += f"\n## {title}\n\n| header | contents |\n|---|---|\n"
         for name in names:
             about = parsed[name].title.split(" - ", 1)[1]
-            page += f"| [{name}.h]({name}.md) | {prose(about.rstrip('.'))} |\n"
+            page += f"| [{file_name(name)}]({name}.md) | {prose(about.rstrip('.'))} |\n"
         page += "\n```{toctree}\n:hidden:\n\n" + "\n".join(names) + "\n```\n"
     page += "\n## Functions\n\n"
     by_noun = {}
@@ -125,16 +131,18 @@ def index_page(parsed, symbols):
 
 def pages(folder):
     """({name of a page: text}, {kind: {symbol: anchor}}) of all headers in `folder`."""
-    parsed = {}
+    parsed, made, symbols = {}, {}, {}
     for file in sorted(os.listdir(folder)):
         name, ending = os.path.splitext(file)
+        if ending == ".hpp":
+            with open(os.path.join(folder, file), encoding="utf-8") as f:
+                parsed[file], made[file] = cpp.page(f.read(), label("header", file), prose, paragraphs)
         if ending == ".h" and name != "tenrec":
             with open(os.path.join(folder, file), encoding="utf-8") as f:
                 try:
                     parsed[name] = declarations.parse(f.read())
                 except ValueError as why:
                     raise ValueError(f"{file}: {why}") from why
-    symbols = {}
-    made = {name: header_page(name, header, symbols) for name, header in parsed.items()}
+    made.update({name: header_page(name, header, symbols) for name, header in parsed.items() if name not in made})
     made["index"] = index_page(parsed, symbols)
     return made, symbols

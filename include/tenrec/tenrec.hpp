@@ -7,9 +7,9 @@
  *     auto sum = w.call<std::int64_t>("worker0", "add", 40, 2);
  *     w.shutdown();
  *
- * An error is an exception of class tenrec::error. An exception that leaves a function is the error
- * of its call. get() of each class is the handle of the C interface, which has the rest; threads
- * and errors are those of the C function behind a member.
+ * An error is an exception of class tenrec::error. If an exception leaves a function, it is the
+ * error of the call. Each class has get(), its handle for the C interface, which has all other
+ * functions. A member has the threads and errors of its C function.
  */
 #ifndef TENREC_TENREC_HPP
 #define TENREC_TENREC_HPP
@@ -23,7 +23,7 @@ namespace tenrec
 
 /* ---- functions ------------------------------------------------------------ */
 
-/* What a function is told of its call, as its first parameter: `const tenrec::caller &`. */
+/* The call of a function: its optional first parameter, as `const tenrec::caller &`. */
 class caller
 {
   public:
@@ -141,7 +141,7 @@ template <class F> class function final : public function_base
     F f_;
 };
 
-/* A call that tenrec_worker_receive has returned: answered once, at the latest when it goes. */
+/* A call from receive(). It is answered once, at the latest by the destructor. */
 class request
 {
   public:
@@ -188,7 +188,7 @@ class request
 
 using milliseconds = std::chrono::milliseconds;
 
-/* The callee, and the limit of the call; 0: the worker's. */
+/* The callee and the limit of the call; 0 means the limit of the worker. */
 struct target {
     std::string name;
     milliseconds timeout{ TENREC_TIMEOUT_DEFAULT };
@@ -200,7 +200,7 @@ struct target {
     target(const char *n) : name(n) {} // NOLINT: implicit
 };
 
-/* A share of the future of a call whose result is an R. */
+/* A share of the future of a call with the result type R. */
 template <class R> class future
 {
   public:
@@ -216,7 +216,7 @@ template <class R> class future
 
     bool done() const noexcept { return tenrec_future_done(f_); }
     void cancel() noexcept { tenrec_future_cancel(f_); }
-    /* Waits, and returns the result; what it borrows lives as long as the future. */
+    /* Waits, and returns the result. Borrowed parts of it live as long as the future. */
     R result(milliseconds limit = milliseconds(TENREC_TIMEOUT_DEFAULT)) const
     {
         tenrec_error e;
@@ -232,10 +232,11 @@ template <class R> class future
 
 /* ---- workers -------------------------------------------------------------- */
 
+/* A worker of a group. The destructor drops it. */
 class worker
 {
   public:
-    /* As TENREC_CONFIG says, or the built-in default. */
+    /* Uses the configuration in TENREC_CONFIG, or the built-in default. */
     worker() : worker(nullptr) {}
     explicit worker(const tenrec_config *c)
     {
@@ -253,8 +254,8 @@ class worker
                 (void)f.release(); /* it still runs: no thread may free it */
     }
 
-    /* Registers a function object. Its parameters are the arguments, behind an optional
-     * `const tenrec::caller &`; its result is the answer. */
+    /* Registers a function object. Its parameters are the arguments, after an optional
+     * `const tenrec::caller &`. Its result is the answer. */
     template <class F> worker &on(const char *name, F f, std::uint32_t flags = TENREC_POOL)
     {
         auto made = std::make_unique<function<F>>(std::move(f));

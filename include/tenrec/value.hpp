@@ -81,8 +81,9 @@ using store_server = handle<tenrec_store_server, &tenrec_store_server_drop>;
 using value = handle<tenrec_value, &tenrec_value_drop>;
 using weights = handle<tenrec_weights, &tenrec_weights_close>;
 
-/* Makes a handle by the C function that ends with its result and the error:
- * auto s = tenrec::make<tenrec::store>(tenrec_store_open, "memory://", 1000); */
+/* Makes a handle by a C function whose last parameters are its result and the error:
+ *
+ *     auto s = tenrec::make<tenrec::store>(tenrec_store_open, "memory://", 1000); */
 template <class H, class F, class... A> H make(F fn, A &&...args)
 {
     typename H::pointer p = nullptr;
@@ -166,8 +167,8 @@ class any_tensor
     tenrec_tensor *t_ = nullptr;
 };
 
-/* A tensor of T, row-major in memory of the host. With a const T it may be one that is read-only,
- * as mapped tensors are (TENREC_SHARED); without, such a tensor is refused. */
+/* A row-major tensor of T in host memory. Only with a const T may it be read-only, like mapped
+ * tensors (TENREC_SHARED); otherwise such a tensor is refused. */
 template <class T> class tensor : public any_tensor
 {
   public:
@@ -224,7 +225,7 @@ template <class T> struct is_tuple : std::false_type {
 template <class... T> struct is_tuple<std::tuple<T...>> : std::true_type {
 };
 
-/* A C value of a C++ one, which it borrows. Lists keep their items here. */
+/* A C value made from a C++ value, which it borrows. Lists keep their items here. */
 class argument
 {
   public:
