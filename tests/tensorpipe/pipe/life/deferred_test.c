@@ -184,7 +184,7 @@ TEST_WITH(pipe_breaks_at_a_tensor_on_connections_that_are_not_open, setup_short,
     raw_send(p.fd[0], buf, raw_lanes_message(buf, sizeof buf, 7, LARGE));
     assert_true(raw_closed(p.fd[0]));
     close(p.fd[0]);
-    n[1].on_request = 0;
+    n[1].on_request = echo_request;
     assert_ping(&n[0], 1);
 }
 
