@@ -16,10 +16,10 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* The type of a value that says where a result goes: u.bytes is the address, n the letter. */
+/* The type of a value that names the place of a result: u.bytes is the address, n the letter. */
 #define TENREC_VALUE_RESULT 0x100u
 
-/* What tenrec_call does, with its operands as values.
+/* The same as tenrec_call, with its operands as values.
  *
  * operand  n values: the type text, the arguments, and the places of the results
  * errors   as tenrec_call
@@ -32,14 +32,14 @@ tenrec_status tenrec_worker_call(struct tenrec_worker *w, const char *to, const 
 
 /* Calls `function` on `to`, waits for its result within the worker's timeout, and stores it.
  *
- * The text has the types of the arguments as tenrec_value_unpack does, then, behind `>`, those of
- * the results: b bool *, i int64_t *, d double *, t and T struct tenrec_tensor ** (shares: drop
+ * The text has the types of the arguments as in tenrec_value_unpack, and after `>` those of the
+ * results: b bool *, i int64_t *, d double *, t and T struct tenrec_tensor ** (shares: drop
  * it), r struct tenrec_rref ** (shares), or v struct tenrec_value ** (owns: drop it), also for text
  * and bytes. Several results are the items of an array. Without `>` the result is discarded.
  *
- * At most 11 operands follow the text. The compiler makes a value of each by its C type, so that an
- * int is an argument of type i, d or b; a struct tenrec_value is taken as it is, also for bytes.
- * tenrec_rpc_sync takes more arguments, and options.
+ * At most 11 operands follow the text. The compiler makes a value of each by its C type, so an int
+ * may be an argument of type i, d or b. A struct tenrec_value is passed unchanged; use one for
+ * bytes. tenrec_rpc_sync takes more arguments, and options.
  *
  * results  0, false or NULL after an error
  * errors   EINVAL (an operand that the text does not describe; a result of another type), and those

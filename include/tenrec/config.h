@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/config.h - the configuration of workers: backends and their options.
  *
- * A configuration comes from four sources, the later the stronger: defaults,
- * one YAML file, the environment (TENREC_BACKEND, TENREC_WORKER__<KEY>,
- * TENREC_BACKENDS__<NAME>__<OPTION> ...), and the program. Each value knows
- * where it came from, and each error says it: "cluster.yaml:9:3: ...".
+ * A configuration has four sources: defaults, one YAML file, the environment (TENREC_BACKEND,
+ * TENREC_WORKER__<KEY>, TENREC_BACKENDS__<NAME>__<OPTION> ...), and the program. Later sources
+ * override earlier ones. Each value keeps its place, which each error names: "cluster.yaml:9:3:
+ * ...".
  *
  * threads: concurrent reads are safe; modification requires exclusive access.
  */
@@ -51,7 +51,7 @@ tenrec_status tenrec_config_parse(const char *text, const char *name, struct ten
 tenrec_status tenrec_config_set(struct tenrec_config *config, const char *key, const char *value,
                                 tenrec_error *err);
 
-/* Frees it. NULL is allowed. Workers made from it are not affected. */
+/* Frees a configuration. NULL is allowed. Workers made from it are not affected. */
 void tenrec_config_drop(struct tenrec_config *config);
 
 #pragma GCC visibility pop

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tenrec/error.h - statuses and error texts.
  *
- * A status tells the scope of the failure, the text its cause. The first function that knows the
- * cause sets the text; its callers only prefix the place.
- * No allocation and no thread-local state: the caller owns
- * the tenrec_error, usually on its stack. Header only, so that a plugin needs
- * to link nothing.
+ * A status gives the scope of a failure, and the text gives its cause. The first function that
+ * knows the cause sets the text. Its callers only prefix the place. Errors need no allocation and
+ * no thread-local state: the caller owns the tenrec_error, usually on its stack. All functions are
+ * in this header, so that a plugin does not link against Tenrec.
  *
  * Results: a function that fails stores NULL, 0 or false through each of its `ret` parameters (-1
- * for a descriptor), and zeroes a struct that it would have filled. So what was there before is
+ * for a descriptor), and zeroes a struct that it would have filled. A former value is therefore
  * never dropped twice.
  */
 #ifndef TENREC_ERROR_H
@@ -24,8 +23,8 @@
 extern "C" {
 #endif
 
-/* Name, value, how far it reaches, meaning. The values are ABI and travel on
- * the wire; new ones are added at free numbers. */
+/* Name, value, scope, meaning. The values are part of the ABI and of the wire. New statuses use
+ * free numbers. */
 /* clang-format off */
 #define TENREC_STATUS_MAP(X)                                                   \
     X(OK,             0,  "",      "success")                                   \
@@ -82,16 +81,16 @@ typedef struct tenrec_error {
 
 #if defined(__GNUC__)
 #define TENREC_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
-/* Errors are rare: their code is small, and apart from that of calls. */
+/* Errors are rare, so their code is optimized for size and kept apart from that of calls. */
 #define TENREC_COLD __attribute__((cold))
 #else
 #define TENREC_PRINTF(fmt, args)
 #define TENREC_COLD
 #endif
 
-/* Each object file has a copy of its own, so that a plugin links nothing. A library of many files
- * keeps one: all are compiled with -DTENREC_ERROR_INLINE=inline, and a file of its own includes
- * only this header, with `extern inline`. */
+/* Each object file has its own copy of these functions, so a plugin needs no library. A library
+ * with many files keeps one copy: it compiles all files with -DTENREC_ERROR_INLINE=inline, and one
+ * more file that only includes this header, with `extern inline`. */
 #ifndef TENREC_ERROR_INLINE
 #define TENREC_ERROR_INLINE static inline
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenrec/future.h - the result of an operation that may still be under way.
+/* tenrec/future.h - the result of an operation that may still be in progress.
  *
  * A future is shared (counted). It is completed exactly once: by a reply, an
  * error, its deadline, a lost peer, cancel or shutdown.
@@ -21,10 +21,9 @@ extern "C" {
 struct tenrec_future; /* opaque */
 struct tenrec_worker;
 
-/* Runs when a future is done: on the thread that completes it (a loop thread, a thread that
- * waits in Tenrec, or at once in the caller if the future is done already), so it must not
- * block: a wait in it fails with EWOULDBLOCK. `f` is
- * borrowed during the call. */
+/* Runs when a future is done, on the thread that completes it: a loop thread, a thread that waits
+ * in Tenrec, or at once the caller if the future is already done. It must not block, and a wait in
+ * it fails with EWOULDBLOCK. `f` is borrowed during the call. */
 typedef void tenrec_future_fn(struct tenrec_future *f, void *arg);
 
 /* Computes the result of a then-future. Fill *ret (borrowed: it is copied after
@@ -40,8 +39,8 @@ typedef tenrec_status tenrec_then_fn(struct tenrec_future *f, void *arg, struct 
  */
 tenrec_status tenrec_future_new(struct tenrec_future **ret, tenrec_error *err);
 
-/* The same for values on these devices only: a tensor on another device fails the future, and
- * its then-futures, with EDEVICE.
+/* The same for values only on these devices. A tensor on another device fails the future and its
+ * then-futures with EDEVICE.
  *
  * errors   EINVAL (the host, a negative index), ENOMEM
  * source   torch.futures.Future(devices=...)
@@ -49,8 +48,8 @@ tenrec_status tenrec_future_new(struct tenrec_future **ret, tenrec_error *err);
 tenrec_status tenrec_future_new_on(const struct tenrec_device *device, size_t n,
                                    struct tenrec_future **ret, tenrec_error *err);
 
-/* Makes later work on `s` wait for the value of a future that is done: for code with streams of
- * its own. A wait does the same for the thread's current streams.
+/* Makes later work on `s` wait for the value of a future that is done. Use it in code with its own
+ * streams; a wait does the same for the thread's current streams.
  *
  * errors   EAGAIN (not done yet), those of the driver
  */
@@ -110,8 +109,8 @@ tenrec_status tenrec_future_add_callback(struct tenrec_future *f, tenrec_future_
 tenrec_status tenrec_future_then(struct tenrec_future *f, tenrec_then_fn *fn, void *arg,
                                  struct tenrec_future **ret, tenrec_error *err);
 
-/* Cancels the call: f fails with ECANCELED now, the callee is notified and may stop early. Does
- * nothing if f is done. */
+/* Cancels the call: f fails with ECANCELED now, and the callee is notified and may stop early.
+ * Does nothing if f is done. */
 void tenrec_future_cancel(struct tenrec_future *f);
 
 /* Wait for all futures (returns the first error in order of the list, after all are done) or for

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenrec/group.h - groups that change while they run.
+/* tenrec/group.h - dynamic groups, which change while they run.
  *
- * A group is dynamic when nothing says how many workers it has. Its workers
- * join with tenrec_init_rpc and leave with tenrec_shutdown at any time; a dead worker is
- * detected and removed, and its id and name can be reused.
- * Every change makes a new view: a list of members with a version, which all
- * members see in the same order. A static group has one view, version 1.
+ * A group is dynamic if its size is not configured. Its workers join with tenrec_init_rpc and
+ * leave with tenrec_shutdown at any time. A dead worker is detected and removed, and its id and
+ * name can be reused. Every change makes a new view: a list of members with a version. All members
+ * see the views in the same order. A static group has one view, version 1.
  *
  *     calls to a member that left       EPEER_UNKNOWN
  *     calls under way to a dead member  EPEER_LOST
@@ -32,7 +31,7 @@ struct tenrec_group_view {
     const struct tenrec_worker_info *member; /* n; names live until shutdown */
 };
 
-/* Returns the present view.
+/* Returns the current view.
  *
  * ret      owns: tenrec_group_view_drop it
  * errors   ESHUTDOWN (not running), EGROUP (this worker was removed), ENOMEM

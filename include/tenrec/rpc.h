@@ -10,13 +10,13 @@
  *     tenrec_shutdown(w, ...)               together with the others, or at once
  *     tenrec_worker_drop(w)
  *
- * A worker is a handle, not a global: one process can hold several. It has one
- * loop thread, its backend one more; pool threads come and go with the work.
- * Tenrec starts no thread before tenrec_init_rpc and registers nothing with atexit. Its one signal
- * handler, of SIGRTMAX - 3, is installed while a dump or the warning about a stuck function reads
- * the stacks of threads, unless the program handles that signal; observe.stacks of the
- * configuration turns it off. After fork() the child must not use a worker of its parent, not even
- * to drop it; it may make its own.
+ * A worker is a handle, not a global: one process can have several. A worker has one loop thread,
+ * its backend has another, and pool threads start and end with the work. Tenrec starts no thread
+ * before tenrec_init_rpc and registers nothing with atexit. It has one signal handler, for
+ * SIGRTMAX - 3, which is installed only while a dump or the warning about a stuck function reads
+ * the stacks of threads, and only if the program does not handle that signal. observe.stacks in
+ * the configuration disables it. After fork() the child must not use a worker of its parent, not
+ * even to drop it, but may make its own.
  */
 #ifndef TENREC_RPC_H
 #define TENREC_RPC_H
@@ -44,7 +44,7 @@ struct tenrec_worker_info {
 
 /* ---- life ---------------------------------------------------------------- */
 
-/* Makes a worker; starts nothing, opens nothing.
+/* Makes a worker. It starts and opens nothing.
  *
  * config   borrowed during the call; NULL loads $TENREC_CONFIG or the built-in
  *          default
@@ -65,10 +65,10 @@ tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenre
  */
 tenrec_status tenrec_init_rpc(struct tenrec_worker *w, tenrec_error *err);
 
-/* Attaches to a running group from outside, in place of tenrec_init_rpc: finds its members in
- * the store and starts without joining. Calls are sent as those of a member; the callee sees
- * TENREC_ANONYMOUS and cannot call back. The group does not wait for this worker, and
- * tenrec_shutdown only for its own calls. Operations of members (barriers, gathers, remote
+/* Attaches to a running group from outside, instead of tenrec_init_rpc: it finds the members in
+ * the store and starts without joining. Calls are sent like those of a member, but the callee sees
+ * TENREC_ANONYMOUS and cannot call back. The group does not wait for this worker, and its
+ * tenrec_shutdown waits only for its own calls. Operations of members (barriers, gathers, remote
  * references) are refused.
  *
  * w        made with the backend of the group; its worker.group names the group in the store
@@ -88,11 +88,11 @@ enum tenrec_shutdown_mode {
     TENREC_IMMEDIATE, /* now; pending calls fail with ECANCELED */
 };
 
-/* Both modes, and tenrec_worker_drop: once shutdown begins no function starts, and calls that
- * wait for a thread are answered with ESHUTDOWN, or fail with EPEER_LOST if the connection is
- * closed first. Running functions are waited for until the limit. ETIMEDOUT names the functions
- * that still run then; they continue, and their resources (the `arg` of
- * tenrec_worker_register_function, their call) must live until they have returned. */
+/* This holds in both modes, and for tenrec_worker_drop. Once shutdown begins, no function starts.
+ * Calls that wait for a thread are answered with ESHUTDOWN, or fail with EPEER_LOST if the
+ * connection closes first. Shutdown waits for running functions until the limit. The text of
+ * ETIMEDOUT then names the functions that still run. They continue, and their resources (the `arg`
+ * of tenrec_worker_register_function, their call) must live until they have returned. */
 
 /* Leaves the group. Graceful: waits until no worker of the group has an outstanding call,
  * including running one-way calls, then all leave together; the worker is down when this
@@ -113,9 +113,9 @@ tenrec_status tenrec_shutdown(struct tenrec_worker *w, enum tenrec_shutdown_mode
 /* Stops the worker (by an immediate shutdown if it still runs) and frees it. NULL is allowed.
  * Futures may outlive it. Not from a handler or a callback.
  *
- * Running functions are waited for at most 10 s. If one still runs then, its name is logged, and
- * the worker is never freed; the resources of the function must live until it has returned. For
- * a status instead of a log line call tenrec_shutdown first. */
+ * It waits at most 10 s for running functions. If a function still runs then, its name is logged,
+ * and the worker is never freed. The resources of the function must live until it has returned. To
+ * get a status instead of a log line, call tenrec_shutdown first. */
 void tenrec_worker_drop(struct tenrec_worker *w);
 
 /* Returns true between init and shutdown. */
@@ -129,8 +129,8 @@ bool tenrec_worker_running(const struct tenrec_worker *w);
  */
 bool tenrec_is_available(const char *backend);
 
-/* The version of the loaded library: "1.2.3"; and as one number: major * 10000 + minor * 100 +
- * patch. TENREC_VERSION (tenrec/version.h) is the version that the program was compiled with. */
+/* The version of the loaded library, as "1.2.3" and as one number: major * 10000 + minor * 100 +
+ * patch. TENREC_VERSION (tenrec/version.h) is the version with which the program was compiled. */
 const char *tenrec_version_text(void);
 uint32_t tenrec_version_number(void);
 
@@ -148,8 +148,8 @@ tenrec_status tenrec_worker_get_info_by_id(const struct tenrec_worker *w, tenrec
 tenrec_status tenrec_worker_get_infos(const struct tenrec_worker *w, struct tenrec_worker_info *ret,
                                       size_t room, size_t *ret_n, tenrec_error *err);
 
-/* The id of this worker, its rank in a static group; TENREC_ANONYMOUS while it is not running, or
- * attached. */
+/* Returns the id of this worker, which is its rank in a static group; TENREC_ANONYMOUS if it is
+ * not running, or is attached. */
 static inline tenrec_peer tenrec_worker_rank(const struct tenrec_worker *w)
 {
     struct tenrec_worker_info me;
@@ -157,7 +157,7 @@ static inline tenrec_peer tenrec_worker_rank(const struct tenrec_worker *w)
     return tenrec_get_worker_info(w, NULL, &me, NULL) == TENREC_OK ? me.id : TENREC_ANONYMOUS;
 }
 
-/* The number of workers, this one included; 0 while it is not running. */
+/* Returns the number of workers, including this worker; 0 if it is not running. */
 static inline size_t tenrec_worker_size(const struct tenrec_worker *w)
 {
     size_t n;
@@ -173,10 +173,10 @@ static inline size_t tenrec_worker_size(const struct tenrec_worker *w)
 int64_t tenrec_worker_get_rpc_timeout(const struct tenrec_worker *w);
 tenrec_status tenrec_worker_set_rpc_timeout(struct tenrec_worker *w, int64_t ms, tenrec_error *err);
 
-/* Sets a callback for a broken connection to or from a worker; it runs once if both break. Calls
- * under way to that worker fail with EPEER_LOST, a later call connects again. NULL removes the
- * callback. Called on a loop thread: must not block; a former callback may still run once after
- * another has been set. */
+/* Sets a callback for a broken connection to or from a worker. It runs once if both break. Pending
+ * calls to that worker fail with EPEER_LOST, and a later call connects again. NULL removes the
+ * callback. The callback runs on a loop thread and must not block. A former callback may still run
+ * once after another has been set. */
 typedef void tenrec_peer_lost_fn(struct tenrec_worker *w, tenrec_peer id, const tenrec_error *why,
                                  void *arg);
 void tenrec_worker_set_peer_lost_callback(struct tenrec_worker *w, tenrec_peer_lost_fn *fn,
@@ -193,10 +193,10 @@ enum tenrec_function_flags {
                                 tenrec_worker_receive */
 };
 
-/* Answers one call. Returns OK after tenrec_call_return (without it the answer is nil), or an
- * error: the caller's call ends with this status, the text
- * and errno of *err, the name of this worker and TENREC_ERROR_CALLEE in `flags`.
- * EREMOTE is for a failure that no status describes. */
+/* Answers one call. It returns OK after tenrec_call_return (without it the answer is nil), or an
+ * error. The caller's call then ends with this status, the text and errno of *err, the name of
+ * this worker and TENREC_ERROR_CALLEE in `flags`. Use EREMOTE for a failure that no other status
+ * describes. */
 typedef tenrec_status tenrec_function_fn(struct tenrec_call *call, void *arg, tenrec_error *err);
 
 /* Registers `fn` under `name`; before tenrec_init_rpc or later.
@@ -210,9 +210,9 @@ tenrec_status tenrec_worker_register_function(struct tenrec_worker *w, const cha
                                               tenrec_function_fn *fn, void *arg, uint32_t flags,
                                               tenrec_error *err);
 
-/* Waits for the next call of a mailbox, in the order in which they arrive; the answer is sent by
- * tenrec_call_finish. A collective sends its parts as calls, and receives those of the others where
- * it needs them:
+/* Waits for the next call of a mailbox, in the order of arrival. tenrec_call_finish sends the
+ * answer. A collective sends its parts as calls, and receives the parts of the others when it
+ * needs them:
  *
  *     tenrec_worker_register_function(w, "part", NULL, NULL, TENREC_MAILBOX, err);
  *     ...
@@ -222,8 +222,8 @@ tenrec_status tenrec_worker_register_function(struct tenrec_worker *w, const cha
  *     tenrec_call_finish(call, NULL);
  *
  * A call waits at most until its deadline. A mailbox holds as many calls and bytes as
- * worker.max_queued_calls and max_served_bytes permit, and refuses others with EAGAIN; a shutdown
- * refuses all with ESHUTDOWN.
+ * worker.max_queued_calls and max_served_bytes permit, and refuses further calls with EAGAIN. A
+ * shutdown refuses all calls with ESHUTDOWN.
  *
  * ms       TENREC_TIMEOUT_DEFAULT: the rpc_timeout
  * ret      owns: tenrec_call_finish it
@@ -251,8 +251,9 @@ const char *tenrec_call_function(const struct tenrec_call *c);
 /* The caller; id TENREC_ANONYMOUS and name "" if it is not a member. */
 struct tenrec_worker_info tenrec_call_from(const struct tenrec_call *c);
 
-/* How a caller has proved its identity. The numbers never change; a program handles an unknown one
- * as TENREC_PROVED_RECORD if the caller is a member, else as TENREC_PROVED_NOTHING. */
+/* How a caller has proved its identity. The numbers never change. A program treats an unknown
+ * number as TENREC_PROVED_RECORD if the caller is a member, and otherwise as
+ * TENREC_PROVED_NOTHING. */
 enum tenrec_caller_proof {
     TENREC_PROVED_NOTHING = 0, /* a stranger; in mode none also an attached tool */
     TENREC_PROVED_RECORD = 1,  /* a member, by what its record in the store says: the token, or the
@@ -270,9 +271,9 @@ int64_t tenrec_call_time_left(const struct tenrec_call *c);
  * free, unless the call is one-way. */
 bool tenrec_call_canceled(const struct tenrec_call *c);
 
-/* The stream on which the arguments at `device` are ready, and on which results
- * have to be; this call's own. It is current on the thread that runs the function; other threads
- * that continue the call ask for it here.
+/* Returns this call's own stream, on which the arguments at `device` are ready and the results
+ * must be ready. It is current on the thread that runs the function. Other threads that continue
+ * the call get it here.
  *
  * source   the streams that torch.distributed.rpc makes current
  */
@@ -287,8 +288,8 @@ uint64_t tenrec_call_stream(struct tenrec_call *c, struct tenrec_device device);
 tenrec_status tenrec_call_return(struct tenrec_call *c, const struct tenrec_value *value,
                                  tenrec_error *err);
 
-/* Answers a TENREC_LATER call and frees it: with the error `why`, or if NULL with the value of
- * tenrec_call_return. Exactly once.
+/* Answers a TENREC_LATER call and frees it. The answer is the error `why`, or the value of
+ * tenrec_call_return if `why` is NULL. Call it exactly once.
  *
  * threads  any
  * source   torch.distributed.rpc.functions.async_execution
@@ -413,9 +414,9 @@ tenrec_status tenrec_worker_all_gather(struct tenrec_worker *w, const struct ten
 
 /* ---- for programs with an event loop of their own ------------------------ */
 
-/* From the first call on, callbacks of futures (add_callback, then) of this
- * worker no longer run on Tenrec's threads: the fd becomes readable, and
- * tenrec_worker_dispatch runs them. The fd belongs to the worker.
+/* After the first call, callbacks of futures (add_callback, then) of this worker no longer run on
+ * Tenrec's threads. Instead the fd becomes readable, and tenrec_worker_dispatch runs them. The fd
+ * belongs to the worker.
  *
  * errors   EOS
  */

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenrec/rref.h - remote references: values that stay with the worker that made them.
+/* tenrec/rref.h - remote references to values that remain with the worker that made them.
  *
  *     tenrec_remote(w, "server", "make_table", args, n, NULL, &r, err);
  *     tenrec_rref_rpc_sync(r, "lookup", &key, 1, NULL, &value, err);
  *     tenrec_rref_to_here(r, NULL, &copy, err);
  *     tenrec_rref_drop(r);
  *
- * A reference names a value that its owner, one of the workers, keeps alive until the last
- * reference to it in the group is dropped. It is
- * shared (counted) within a worker, and travels between workers as an argument
- * or in a result: tenrec_value_rref(r) makes a value of it. A function that gets
- * references starts when the owner knows of all of them.
+ * A reference names a value. The owner of the value, one of the workers, keeps it alive until the
+ * last reference to it in the group is dropped. A reference is shared (counted) within a worker,
+ * and passes between workers as an argument or in a result: tenrec_value_rref(r) makes a value of
+ * it. A function with references as arguments starts when the owner knows all of them.
  *
- * Lifetime is explicit: every reference returned as `ret`, or shared, has to be dropped. When a
+ * The lifetime is explicit: drop every reference that was returned as `ret` or shared. When a
  * worker is lost, references to its values fail with EPEER_LOST, and its own references are
  * released.
  */
@@ -71,7 +70,7 @@ void *tenrec_object_data(const struct tenrec_object *o, const struct tenrec_obje
 tenrec_status tenrec_object_get(const struct tenrec_value *v, const struct tenrec_object_type *type,
                                 void **ret, tenrec_error *err);
 
-/* Lets `w` receive objects of this type; a type that travels is registered on both sides.
+/* Lets `w` receive objects of this type. Register a type on both sides if its objects are sent.
  *
  * type     borrowed until tenrec_worker_drop
  * errors   EINVAL, EEXIST (another type of that name), ENOMEM
@@ -222,7 +221,7 @@ void tenrec_worker_set_rref_leak_check(struct tenrec_worker *w, bool on);
 
 /* Sets the place that the report of leaks names, for this thread's next call of tenrec_remote,
  * tenrec_rref_new or tenrec_rref_remote: tenrec_rref_set_origin(__FILE__, __LINE__). A failed call
- * consumes the place, too.
+ * also consumes the place.
  *
  * file     borrowed for the life of the process
  */

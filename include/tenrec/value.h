@@ -6,9 +6,9 @@
  *     struct tenrec_value args[] = { tenrec_value_int(2), tenrec_value_text("x"),
  *                                    tenrec_value_tensor(t) };
  *
- * It borrows the memory that it points to. Calls encode it at once (tensors are shared, not
- * copied), so it need not outlive the call. A value that Tenrec gives out is borrowed from the
- * future, call or result that holds it.
+ * It borrows the memory to which it points. Calls encode it at once (tensors are shared, not
+ * copied), so it need not outlive the call. A value from Tenrec is borrowed from the future, call
+ * or result that holds it.
  */
 #ifndef TENREC_VALUE_H
 #define TENREC_VALUE_H
@@ -170,11 +170,12 @@ const char *tenrec_value_type_name(uint32_t type);
  * y bytes (const void *, size_t), t struct tenrec_tensor *,
  * r struct tenrec_rref *, o struct tenrec_object *, g const struct tenrec_region_ref *,
  * v const struct tenrec_value *. The types after `|` are optional: the variables of absent
- * arguments stay unwritten.
+ * arguments are not written.
  *
- * T is a t that tenrec_tensor_expect has checked: behind it the element type, as numpy writes it,
- * (? bool, B uint8, b int8, h int16, i int32, l int64, e float16, f float32, d float64, E bfloat16,
- * F complex64, D complex128), and perhaps the shape, with * for any length: "Tf[4,*]".
+ * T is a t that tenrec_tensor_expect has checked. The element type follows it, in numpy's letters
+ * (? bool, B uint8, b int8, h int16, i int32, l int64, e float16, f float32, d float64, E
+ * bfloat16, F complex64, D complex128), and optionally the shape, with * for any length:
+ * "Tf[4,*]".
  *
  *     int64_t a; struct tenrec_tensor *t;
  *     tenrec_value_unpack(args, n, err, "iTf", &a, &t);
@@ -190,7 +191,7 @@ tenrec_status tenrec_value_unpack(const struct tenrec_value *v, size_t n, tenrec
 /* The value of `key` in a map; NULL if `map` is not a map or has no such key. */
 const struct tenrec_value *tenrec_value_find(const struct tenrec_value *map, const char *key);
 
-/* Makes a deep copy in one block (tensors, references and objects are shared); and frees it.
+/* Makes a deep copy in one block (tensors, references and objects are shared), and frees it.
  *
  * ret      owns: drop it
  * errors   ENOMEM, EINVAL (unknown type or flags, nested deeper than 64)
