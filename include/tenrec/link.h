@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenrec/link.h - links: two workers that each stand alone, and call each other without a group or
- * a store.
+/* tenrec/link.h - links between two workers that call each other without a group or a store.
  *
  *     tenrec_link_bind(w, 0, record, &len, err);              here
  *     tenrec_link_connect(w, record, len, &link, err);        in the other process
  *     tenrec_rpc_sync(w, tenrec_link_name(link), ...);
  *     tenrec_link_drop(link);
  *
- * The record goes from one process to the other by any way. The worker that connects is known to
- * the other at once, so one record is enough for calls, regions and transfers in both directions;
- * two processes that exchange records may both connect. docs/links.md.
+ * Pass the record from one process to the other in any way. The other worker knows the connecting
+ * worker at once, so one record is enough for calls, regions and transfers in both directions. Two
+ * processes that exchange records may both connect. docs/links.md has the details.
  */
 #ifndef TENREC_LINK_H
 #define TENREC_LINK_H
@@ -33,7 +32,7 @@ enum tenrec_link_flags {
     TENREC_LINK_WITH_SECRET = 1u << 0,
 };
 
-/* Writes the record of this worker: its name, its address and the token of its present life.
+/* Writes the record of this worker: its name, its address and the token of its current life.
  *
  * w        the only member of its group (worker.world_size is 1), and running
  * flags    enum tenrec_link_flags
@@ -46,10 +45,10 @@ enum tenrec_link_flags {
 tenrec_status tenrec_link_bind(struct tenrec_worker *w, uint32_t flags, void *ret, size_t *ret_len,
                                tenrec_error *err);
 
-/* Lets this worker call the worker of a record, by its name, until the link is
- * dropped, and makes this one known to it. Nothing waits for the peer: the first call fails if it
- * is not reached. A further record of the same life of that worker gives the same link: each call
- * is matched by a drop.
+/* Lets this worker call the worker of a record by its name until the link is dropped, and makes
+ * this worker known to it. It does not wait for the peer: the first call fails if the peer cannot
+ * be reached. Another record of the same life of that worker gives the same link. Drop the link
+ * once for each call.
  *
  * record   borrowed during the call
  * ret      shares: drop it
@@ -64,8 +63,8 @@ tenrec_status tenrec_link_connect(struct tenrec_worker *w, const void *record, s
 /* The name of the peer. Borrowed until the drop. */
 const char *tenrec_link_name(const struct tenrec_link *l);
 
-/* With the last drop the link ends: its calls and transfers fail with EPEER_LOST, the name is
- * unknown, and the peer loses the connections. NULL is allowed; also after shutdown. */
+/* The last drop ends the link: its calls and transfers fail with EPEER_LOST, the name becomes
+ * unknown, and the peer loses the connections. NULL is allowed, and also a drop after shutdown. */
 void tenrec_link_drop(struct tenrec_link *l);
 
 #pragma GCC visibility pop

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenrec/observe.h - looking into a worker that runs: counters and states, of
- * this process or of another worker.
+/* tenrec/observe.h - counters and states of a running worker, in this process or elsewhere.
  *
- * Every worker serves functions for this; their names begin with "tenrec.", a prefix that
- * programs may not register.
+ * Every worker serves functions for this. Their names begin with "tenrec.", a prefix that programs
+ * may not register.
  */
 #ifndef TENREC_OBSERVE_H
 #define TENREC_OBSERVE_H
@@ -35,7 +34,7 @@ enum tenrec_inspection {
      * before; the last one counts all that are longer. */
     TENREC_INSPECT_METRICS = 1,
 
-    /* What the worker does now and what happened before.
+    /* The current and recent activity of the worker.
      *
      *     { worker: "worker1", pid: 17, recorder: true (calls are recorded),
      *       handlers: [{ function: "add", caller: "worker0" ("": no member), call: its id,
@@ -50,8 +49,8 @@ enum tenrec_inspection {
     TENREC_INSPECT_DUMP = 2,
 };
 
-/* Inspects `w` itself, or another worker by a call, which that worker answers even while its pool
- * is busy.
+/* Inspects `w` itself, or another worker by a call. That worker answers even while its pool is
+ * busy.
  *
  * to       name of a worker; NULL for `w` itself, without a call
  * options  of the call; NULL for the defaults

@@ -14,8 +14,8 @@
  *     rpc_sync#add(worker0 -> worker1)
  *     rpc_sync#add(worker0 -> worker1)#remote_op: add
  *
- * While nothing is recorded in a process, a call costs one predicted branch more
- * where it begins and where it ends.
+ * While a process records nothing, a call costs one more predicted branch at its begin and at its
+ * end.
  */
 #ifndef TENREC_PROFILER_H
 #define TENREC_PROFILER_H
@@ -65,7 +65,7 @@ tenrec_status tenrec_profiler_start(struct tenrec_worker *w,
                                     const struct tenrec_profiler_options *options,
                                     struct tenrec_profiler **ret, tenrec_error *err);
 
-/* Ends recording; calls under way are not recorded.
+/* Ends recording. Calls in progress are not recorded.
  *
  * errors   EINVAL (stopped already; a session of a thread: another thread, or
  *          not the innermost)
@@ -108,12 +108,13 @@ struct tenrec_event {
     uint32_t reserved;
 };
 
-/* The events in the order in which they began; only after stop (0, NULL before).
+/* Returns the events in the order in which they began; before stop 0 or NULL.
  * Borrowed until the session is dropped. */
 size_t tenrec_profiler_count(const struct tenrec_profiler *p);
 const struct tenrec_event *tenrec_profiler_event(const struct tenrec_profiler *p, size_t i);
 
-/* The number of events that were not kept: beyond max_events, or malformed. */
+/* Returns the number of events that were not kept because they exceeded max_events or were
+ * malformed. */
 uint64_t tenrec_profiler_dropped(const struct tenrec_profiler *p);
 
 /* The first event whose name contains `part`; NULL if none does.
@@ -134,9 +135,9 @@ tenrec_status tenrec_profiler_write(const struct tenrec_profiler *p, const char 
 
 /* ---- events of the program -------------------------------------------------- */
 
-/* Begins an event `name` on this thread: in a session of this thread, in the
- * function of a recorded call, or in a session of `w`. NULL if none of them records, or memory
- * has run out; NULL may be ended.
+/* Begins an event `name` on this thread: in a session of this thread, in the function of a
+ * recorded call, or in a session of `w`. Returns NULL if none of them records, or memory has run
+ * out. NULL may be ended.
  *
  * w        borrowed until the end
  * source   torch.autograd.profiler.record_function

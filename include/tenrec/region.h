@@ -10,8 +10,8 @@
  *     tenrec_region_revoke(r, 5000, err);                             at the owner
  *     tenrec_region_drop(r);
  *
- * The owner's program does nothing during a transfer. Once tenrec_region_revoke has returned OK, no
- * byte of the memory changes or is read through Tenrec. docs/regions.md.
+ * A transfer does not involve the owner's program. Once tenrec_region_revoke has returned OK,
+ * Tenrec neither reads nor changes the memory. docs/regions.md has the details.
  */
 #ifndef TENREC_REGION_H
 #define TENREC_REGION_H
@@ -34,8 +34,8 @@ enum tenrec_region_rights {
                                     is registered, so that its revoke ends no other */
 };
 
-/* Names a region to other workers of its group: plain data, which travels as a value of calls
- * (tenrec_value_region) or as bytes by any way. Its holder has the rights that it names. */
+/* Names a region to other workers of its group. It is plain data: send it as a value of calls
+ * (tenrec_value_region), or as bytes in any way. Its holder has the rights that it names. */
 struct tenrec_region_ref {
     uint32_t size;   /* sizeof(struct tenrec_region_ref) */
     uint32_t rights; /* TENREC_REGION_READ, TENREC_REGION_WRITE or both */
@@ -47,8 +47,9 @@ struct tenrec_region_ref {
     char owner[128];     /* name of the worker */
 };
 
-/* Registers the elements of `tensor`. Memory that is registered already, with the same rights,
- * gives the same region, unless TENREC_REGION_OWN is among them: each call is matched by a drop.
+/* Registers the elements of `tensor`. If the memory is already registered with the same rights, it
+ * returns the same region, unless TENREC_REGION_OWN is among the rights. Drop the region once for
+ * each call.
  *
  * tensor   shared until the region has been dropped and its last transfer has ended; contiguous.
  *          On a device transfers are ordered after the work on it that this thread has queued now
@@ -67,9 +68,10 @@ void tenrec_region_describe(const struct tenrec_region *r, struct tenrec_region_
 /* The number of transfers that use the memory now. */
 uint64_t tenrec_region_pending(const struct tenrec_region *r);
 
-/* Ends the region for all its holders: from now on transfers fail with ESTALE. Waits until those
- * that use the memory have ended: after OK no byte of it changes or is read through Tenrec. After
- * ETIMEDOUT new transfers are refused likewise, and a further call waits for those left.
+/* Ends the region for all its holders: from now on transfers fail with ESTALE. Waits until the
+ * transfers that use the memory have ended. After OK Tenrec neither reads nor changes the memory.
+ * After ETIMEDOUT new transfers are also refused, and another call waits for the remaining
+ * transfers.
  *
  * ms       at most this long; TENREC_TIMEOUT_DEFAULT: 60 s; TENREC_TIMEOUT_NONE: for ever
  * errors   ETIMEDOUT (names the workers whose transfers have not ended), EINVAL (negative ms),

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenrec/store.h - the rendezvous of workers: a small shared key/value store, and a process
+/* tenrec/store.h - the store in which workers meet: a small shared key/value store, and a process
  * group (barrier, all_gather) over it.
  *
- * The TCP and file stores speak the protocols of torch.distributed's TCPStore
- * and FileStore, so that a store can be shared with PyTorch processes. Keys
+ * The TCP and file stores use the protocols of torch.distributed's TCPStore and FileStore, so you
+ * can share a store with PyTorch processes. Keys
  * are texts, values are bytes. Every function that may wait takes `ms`, the
  * limit of the whole call in milliseconds: 0 does not wait for others, TENREC_TIMEOUT_NONE waits
- * for ever, and a negative limit is refused. At its limit a call stops waiting; the store has
- * 100 ms more to answer the request. All functions may be called from any thread, also for the
- * same store; a waiting call does not block other callers.
+ * for ever, and a negative limit is refused. At its limit a call stops waiting; the store has 100
+ * ms more to answer the request. Any thread may call any function, even for the same store. A
+ * waiting call does not block other callers.
  */
 #ifndef TENREC_STORE_H
 #define TENREC_STORE_H
@@ -58,14 +58,14 @@ tenrec_status tenrec_store_open(const char *url, int64_t ms, struct tenrec_store
 tenrec_status tenrec_store_open_prefix(struct tenrec_store *s, const char *prefix,
                                        struct tenrec_store **ret, tenrec_error *err);
 
-/* Releases a store or view; the last release closes the connection, within a second.
- * No call on it may be under way. NULL is allowed. */
+/* Releases a store or view. The last release closes the connection within a second. No call on it
+ * may be in progress. NULL is allowed. */
 void tenrec_store_close(struct tenrec_store *s);
 
 /* The name of the store in error texts: "tcp store 127.0.0.1:29500". Lives as long as `s`. */
 const char *tenrec_store_name(const struct tenrec_store *s);
 
-/* Stores `len` bytes under `key`, replacing any value, and wakes the waiters. */
+/* Stores `len` bytes under `key`, replaces any value, and wakes the waiters. */
 tenrec_status tenrec_store_set(struct tenrec_store *s, const char *key, const void *data,
                                size_t len, int64_t ms, tenrec_error *err);
 
@@ -77,7 +77,7 @@ tenrec_status tenrec_store_set(struct tenrec_store *s, const char *key, const vo
 tenrec_status tenrec_store_get(struct tenrec_store *s, const char *key, int64_t ms, void **ret,
                                size_t *ret_len, tenrec_error *err);
 
-/* Adds `delta` to the decimal number under `key`; a missing one counts as 0.
+/* Adds `delta` to the decimal number under `key`; a missing key counts as 0.
  *
  * ret      may be NULL; the sum
  * errors   EINVAL if the value is not a number or the sum overflows
@@ -99,7 +99,7 @@ tenrec_status tenrec_store_compare_set(struct tenrec_store *s, const char *key,
 tenrec_status tenrec_store_wait(struct tenrec_store *s, const char *const *keys, size_t n,
                                 int64_t ms, tenrec_error *err);
 
-/* Returns in *ret whether all keys exist now. */
+/* Sets *ret to true if all keys exist now. */
 tenrec_status tenrec_store_check(struct tenrec_store *s, const char *const *keys, size_t n,
                                  int64_t ms, bool *ret, tenrec_error *err);
 
@@ -110,13 +110,13 @@ tenrec_status tenrec_store_check(struct tenrec_store *s, const char *const *keys
 tenrec_status tenrec_store_delete(struct tenrec_store *s, const char *key, int64_t ms, bool *ret,
                                   tenrec_error *err);
 
-/* Returns the number of keys of the whole store, including keys outside of a view. */
+/* Returns the number of keys in the whole store, including keys outside a view. */
 tenrec_status tenrec_store_num_keys(struct tenrec_store *s, int64_t ms, int64_t *ret,
                                     tenrec_error *err);
 
-/* Serves a TCP store on a thread of its own until it is dropped. Its clients must prove the group
- * secret, if the `security:` of the config that TENREC_CONFIG names or the environment has one;
- * `store_plain` says which other clients are let in.
+/* Serves a TCP store on a separate thread until it is dropped. If the environment, or `security:`
+ * in the config of TENREC_CONFIG, has a group secret, its clients must prove that secret.
+ * `store_plain` says which other clients are admitted.
  *
  * host     borrowed: address or name to listen on; NULL or "" for all
  * port     0: the kernel chooses
@@ -132,11 +132,10 @@ tenrec_status tenrec_store_server_new(const char *host, uint16_t port,
 /* Closes all connections and discards all keys. NULL is allowed. */
 void tenrec_store_server_drop(struct tenrec_store_server *server);
 
-/* `world` processes that meet under `name` in a store. Needs no RPC, and does
- * nothing before the first barrier. A name can be used again when
- * the former group was dropped: the n-th group of a rank meets the n-th ones
- * of the others. Its operations must be called in the same order by all; two
- * threads of one process that do so at once need groups of their own.
+/* Makes a group of `world` processes that meet under `name` in a store. It needs no RPC, and does
+ * nothing before the first barrier. You can reuse a name after the former group was dropped: the
+ * n-th group of a rank meets the n-th group of the others. All processes must call its operations
+ * in the same order. If two threads of a process call them at once, each needs its own group.
  *
  * s        shared (counted)
  * name     borrowed: 1 to 127 of [A-Za-z0-9_:-]

@@ -9,9 +9,9 @@
  *     tenrec_weights_pull(s, TENREC_WEIGHTS_LATEST, boxes, n, NULL, &version, err);  at a generator
  *     tenrec_weights_report(s, version, NULL, err);              it has applied them
  *
- * A set is a name, and one worker, the keeper, which records what its members say of it. Its
- * versions have numbers that grow. A worker that has pulled a version gives it to others, so that
- * many generators form a chain. A pull has the whole version or fails. docs/weights.md.
+ * A set has a name and a keeper, the worker that records the reports of its members. The numbers
+ * of its versions grow. A worker that has pulled a version passes it on, so many generators form a
+ * chain. A pull gets the whole version or fails. docs/weights.md has the details.
  */
 #ifndef TENREC_WEIGHTS_H
 #define TENREC_WEIGHTS_H
@@ -29,8 +29,8 @@ struct tenrec_worker;
 
 #define TENREC_WEIGHTS_LATEST ((int64_t)0) /* in the place of a version, which is 1 or more */
 
-/* A part of a named tensor: what a trainer publishes, or a generator wants. A box, as the tensor in
- * whose memory it is, has a first element and an extent in each dimension. */
+/* A part of a named tensor, which a trainer publishes or a generator wants. It has a first element
+ * and an extent in each dimension. */
 struct tenrec_weights_box {
     uint32_t size; /* sizeof(struct tenrec_weights_box); the same in all boxes of a list */
     uint32_t reserved;
@@ -54,7 +54,8 @@ struct tenrec_weights_options {
     int64_t after; /* of a pull of the latest version: waits for a version newer than this */
 };
 
-/* Makes a handle on a set. Sends nothing: the keeper makes the set when it is first published.
+/* Makes a handle on a set. It sends nothing, since the keeper creates the set at the first
+ * publish.
  *
  * set      1 to 127 bytes; copied
  * keeper   name of the worker that keeps the record, the same at all members; copied
@@ -64,12 +65,12 @@ struct tenrec_weights_options {
 tenrec_status tenrec_weights_open(struct tenrec_worker *w, const char *set, const char *keeper,
                                   struct tenrec_weights **ret, tenrec_error *err);
 
-/* Withdraws all that the handle has published and pulled, without waiting for readers. NULL is
- * allowed; also after shutdown. No call on it may be under way. */
+/* Withdraws everything that the handle has published and pulled, without waiting for readers. NULL
+ * is allowed, and also a close after shutdown. No call on the handle may be in progress. */
 void tenrec_weights_close(struct tenrec_weights *s);
 
-/* Publishes a version, or one of `publishers` parts of it, and returns when the version is visible:
- * when all parts are there. The boxes of all parts together are the version.
+/* Publishes a version, or one of `publishers` parts of it, and returns when the version is
+ * visible, which is when all parts have arrived. The boxes of all parts together form the version.
  *
  * By default the elements are copied first, and the copy is freed once a newer version is visible
  * and no reader has a lease on this one. With TENREC_WEIGHTS_IN_PLACE readers read the tensors,
@@ -88,10 +89,10 @@ tenrec_status tenrec_weights_publish(struct tenrec_weights *s, int64_t version,
                                      const struct tenrec_weights_options *options,
                                      tenrec_error *err);
 
-/* Fills the tensors of the boxes with their elements of a version; waits until there is such a
- * version. Reads from the publishers, or from a worker that has pulled the same boxes or pulls
- * them now; then this worker is such a source itself, until it pulls again, withdraws or closes.
- * So the tensors may not be changed but by these calls.
+/* Waits until the version exists, and fills the tensors of the boxes with its elements. It reads
+ * from the publishers, or from a worker that has pulled or is pulling the same boxes. This worker
+ * then becomes such a source itself, until it pulls again, withdraws or closes. Until then only
+ * these calls may change the tensors.
  *
  * version      TENREC_WEIGHTS_LATEST, or the number of a version that is not replaced
  * boxes        borrowed during the call; contiguous, without overlaps
@@ -109,8 +110,8 @@ tenrec_status tenrec_weights_pull(struct tenrec_weights *s, int64_t version,
                                   const struct tenrec_weights_options *options,
                                   int64_t *ret_version, tenrec_error *err);
 
-/* Records at the keeper what became of a version that this handle has pulled: NULL if the program
- * has applied it, else why not.
+/* Reports a version that this handle has pulled to the keeper: NULL if the program has applied it,
+ * or else the reason why not.
  *
  * errors   ENOTFOUND (it has not pulled that version, or a newer one since), and those of a call to
  *          the keeper
@@ -133,8 +134,9 @@ tenrec_status tenrec_weights_report(struct tenrec_weights *s, int64_t version,
 tenrec_status tenrec_weights_wait(struct tenrec_weights *s, int64_t version, size_t reports,
                                   int64_t ms, struct tenrec_value **ret, tenrec_error *err);
 
-/* Ends what this handle has published or pulled of a version: its readers fail with ESTALE, or go
- * on with other holders. After OK no byte of the memory is read or changes through the set.
+/* Withdraws the parts of a version that this handle has published or pulled. Their readers fail
+ * with ESTALE, or continue with other holders. After OK the set neither reads nor changes the
+ * memory.
  *
  * ms       at most this long; TENREC_TIMEOUT_DEFAULT: the rpc_timeout
  * errors   ENOTFOUND (nothing of the version is here, or what a withdrawal has waited for in vain
