@@ -48,7 +48,9 @@ struct group_lost {
 /* The members of a dynamic group: the value of one key of the store, which is
  * replaced as a whole. A table of numbers and names, and its bytes. */
 
-#define VIEW_GONE_MAX 64 /* former members that are remembered */
+/* Former members that are remembered: those of the last change, or as many as there were members
+ * before it, or these. */
+#define VIEW_GONE_MIN 64
 
 struct membership_view_entry {
     tenrec_peer id;
@@ -67,8 +69,11 @@ struct membership_view {
     int64_t version; /* grows by one with each change; 0: no worker ever joined */
     size_t n, room;
     struct membership_view_entry *entry; /* owns; by id */
-    size_t n_gone;
-    struct membership_view_gone gone[VIEW_GONE_MAX]; /* the latest last */
+    size_t n_gone, room_gone;
+    struct membership_view_gone *gone; /* owns; the latest last */
+    /* Of them, how many were in that version. */
+    size_t n_removed;
+    int64_t removed_of;
 };
 
 void membership_view_finish(

@@ -7,15 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Magic, version, members, former members; all numbers little-endian. Later versions append
- * fields, which this version ignores. */
+/* Magic, version, members, the last former members, those before them; all numbers little-endian.
+ * Later versions append fields, which this version ignores; earlier ones end before the second list
+ * of former members. */
 #define MAGIC 0x31565254u /* "TRV1" */
+#define GONE_FIRST_MAX 64 /* in the first list */
 #define ENTRY_MIN (3 * sizeof(uint64_t))
 #define GONE_SIZE (3 * sizeof(uint64_t))
 
 void membership_view_finish(struct membership_view *v)
 {
     free(v->entry);
+    free(v->gone);
     *v = (struct membership_view){ .version = 0 };
 }
 
@@ -23,14 +26,22 @@ tenrec_status membership_view_copy(const struct membership_view *v, struct membe
                                    tenrec_error *err)
 {
     struct membership_view_entry *entry = memory_new(v->n ? v->n : 1, sizeof *entry);
+    struct membership_view_gone *gone = memory_new(v->n_gone ? v->n_gone : 1, sizeof *gone);
 
-    if (!entry)
+    if (!entry || !gone) {
+        free(entry);
+        free(gone);
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu workers", v->n);
+    }
     if (v->n)
         memcpy(entry, v->entry, v->n * sizeof *entry);
+    if (v->n_gone)
+        memcpy(gone, v->gone, v->n_gone * sizeof *gone);
     *ret = *v;
     ret->entry = entry;
     ret->room = v->n ? v->n : 1;
+    ret->gone = gone;
+    ret->room_gone = v->n_gone ? v->n_gone : 1;
     return TENREC_OK;
 }
 
@@ -76,7 +87,7 @@ const struct membership_view_entry *membership_view_find(const struct membership
 const struct membership_view_gone *membership_view_find_gone(const struct membership_view *v,
                                                              int64_t incarnation)
 {
-    for (size_t i = 0; i < v->n_gone; i++)
+    for (size_t i = v->n_gone; i-- > 0;)
         if (v->gone[i].incarnation == incarnation)
             return &v->gone[i];
     return NULL;
@@ -109,6 +120,31 @@ tenrec_status membership_view_add(struct membership_view *v, const struct member
     return TENREC_OK;
 }
 
+/* Out of memory it is forgotten how the member went. */
+static void view_note_gone(struct membership_view *v, const struct membership_view_gone *g)
+{
+    struct membership_view_gone *more;
+    size_t most;
+
+    if (v->removed_of != v->version)
+        v->n_removed = 0;
+    v->removed_of = v->version;
+    most = v->n + ++v->n_removed;
+    if (most < VIEW_GONE_MIN)
+        most = VIEW_GONE_MIN;
+    if (v->n_gone >= most) {
+        const size_t kept = most - 1;
+
+        memmove(v->gone, v->gone + (v->n_gone - kept), kept * sizeof *g);
+        v->n_gone = kept;
+    }
+    more = memory_grow(v->gone, v->n_gone, &v->room_gone, sizeof *more);
+    if (!more)
+        return;
+    v->gone = more;
+    v->gone[v->n_gone++] = *g;
+}
+
 bool membership_view_remove(struct membership_view *v, tenrec_peer id, int64_t incarnation,
                             bool died, tenrec_peer by)
 {
@@ -118,34 +154,38 @@ bool membership_view_remove(struct membership_view *v, tenrec_peer id, int64_t i
         return false;
     v->n--;
     memmove(v->entry + at, v->entry + at + 1, (v->n - at) * sizeof v->entry[0]);
-    if (v->n_gone == VIEW_GONE_MAX) {
-        v->n_gone--;
-        memmove(v->gone, v->gone + 1, v->n_gone * sizeof v->gone[0]);
-    }
-    v->gone[v->n_gone++] = (struct membership_view_gone){ incarnation, died, by };
+    view_note_gone(v, &(struct membership_view_gone){ incarnation, died, by });
     return true;
 }
 
 /* ---- bytes ------------------------------------------------------------------ */
 
+static void add_gone(struct bytes *b, const struct membership_view_gone *g, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        bytes_add_u64(b, (uint64_t)g[i].incarnation);
+        bytes_add_u64(b, g[i].died);
+        bytes_add_u64(b, (uint64_t)g[i].by);
+    }
+}
+
 void membership_view_pack(const struct membership_view *v, struct store_value *ret)
 {
+    const size_t first = v->n_gone < GONE_FIRST_MAX ? v->n_gone : GONE_FIRST_MAX;
     struct bytes b = { 0 };
 
     bytes_add_u32(&b, MAGIC);
     bytes_add_u64(&b, (uint64_t)v->version);
     bytes_add_u64(&b, v->n);
-    bytes_add_u64(&b, v->n_gone);
+    bytes_add_u64(&b, first);
     for (size_t i = 0; i < v->n; i++) {
         bytes_add_u64(&b, (uint64_t)v->entry[i].id);
         bytes_add_u64(&b, (uint64_t)v->entry[i].incarnation);
         bytes_add_text(&b, v->entry[i].name);
     }
-    for (size_t i = 0; i < v->n_gone; i++) {
-        bytes_add_u64(&b, (uint64_t)v->gone[i].incarnation);
-        bytes_add_u64(&b, v->gone[i].died);
-        bytes_add_u64(&b, (uint64_t)v->gone[i].by);
-    }
+    add_gone(&b, v->gone + (v->n_gone - first), first);
+    bytes_add_u64(&b, v->n_gone - first);
+    add_gone(&b, v->gone, v->n_gone - first);
     if (b.failed)
         bytes_free(&b);
     ret->data = b.data;
@@ -167,6 +207,34 @@ static void read_entry(struct bytes_reader *r, struct membership_view *v)
     }
     e->id = (tenrec_peer)id;
     v->n++;
+}
+
+static void read_gone(struct bytes_reader *r, struct membership_view_gone *g, size_t n)
+{
+    for (size_t i = 0; i < n && !r->bad; i++) {
+        g[i].incarnation = (int64_t)bytes_read_u64(r);
+        g[i].died = bytes_read_u64(r) != 0;
+        g[i].by = (tenrec_peer)(int64_t)bytes_read_u64(r);
+    }
+}
+
+/* Reads both lists of former members: the first, of `first`, has the later ones. */
+static tenrec_status read_all_gone(struct bytes_reader *r, size_t first, struct membership_view *v,
+                                   tenrec_error *err)
+{
+    const size_t bytes = first * GONE_SIZE;
+    struct bytes_reader later = { .data = bytes_read(r, bytes), .len = bytes };
+    const size_t n = r->at < r->len ? bytes_read_count(r, RANKS_MAX, GONE_SIZE) : 0;
+
+    if (r->bad)
+        return TENREC_OK;
+    v->room_gone = n + first + 1;
+    if (!(v->gone = memory_new(v->room_gone, sizeof *v->gone)))
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu former workers", n + first);
+    read_gone(r, v->gone, n);
+    read_gone(&later, v->gone + n, first);
+    v->n_gone = n + first;
+    return TENREC_OK;
 }
 
 static int compare_names(const void *a, const void *b)
@@ -196,13 +264,13 @@ tenrec_status membership_view_unpack(const struct store_value *value, struct mem
     struct bytes_reader r = { .data = value->data, .len = value->len };
     struct membership_view v = { .version = 0 };
     size_t n, n_gone;
-    tenrec_status st = TENREC_OK;
+    tenrec_status st;
 
     if (bytes_read_u32(&r) != MAGIC)
         return tenrec_fail(err, TENREC_EPROTOCOL, "not a list of a group's members");
     v.version = (int64_t)bytes_read_u64(&r);
     n = bytes_read_count(&r, RANKS_MAX, ENTRY_MIN);
-    n_gone = bytes_read_count(&r, VIEW_GONE_MAX, GONE_SIZE);
+    n_gone = bytes_read_count(&r, GONE_FIRST_MAX, GONE_SIZE);
     if (r.bad || v.version < 1 || v.version == INT64_MAX)
         return tenrec_fail(err, TENREC_EPROTOCOL, "malformed list of a group's members");
     v.room = n ? n : 1;
@@ -211,13 +279,8 @@ tenrec_status membership_view_unpack(const struct store_value *value, struct mem
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu workers", n);
     for (size_t i = 0; i < n && !r.bad; i++)
         read_entry(&r, &v);
-    for (size_t i = 0; i < n_gone && !r.bad; i++) {
-        struct membership_view_gone *g = &v.gone[v.n_gone++];
-        g->incarnation = (int64_t)bytes_read_u64(&r);
-        g->died = bytes_read_u64(&r) != 0;
-        g->by = (tenrec_peer)(int64_t)bytes_read_u64(&r);
-    }
-    if (!r.bad)
+    st = read_all_gone(&r, n_gone, &v, err);
+    if (st == TENREC_OK && !r.bad)
         st = check_names(&v, &r.bad, err);
     if (st == TENREC_OK && r.bad)
         st = tenrec_fail(err, TENREC_EPROTOCOL, "malformed list of a group's members");

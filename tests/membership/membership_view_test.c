@@ -61,15 +61,59 @@ TEST(view_remembers_how_the_last_members_went)
 
     add(&v, 0, 1, "a");
     assert_false(membership_view_remove(&v, 0, 2, true, 5)); /* another life */
-    for (int64_t i = 2; i < 2 + 2 * VIEW_GONE_MAX; i++) {
+    for (int64_t i = 2; i < 2 + 2 * VIEW_GONE_MIN; i++, v.version++) {
         add(&v, 1, i, "b");
         assert_true(membership_view_remove(&v, 1, i, i % 2, 0));
     }
     assert_null(membership_view_find_gone(&v, 2));
-    assert_true(membership_view_find_gone(&v, 1 + 2 * VIEW_GONE_MAX)->died);
-    assert_false(membership_view_find_gone(&v, 2 * VIEW_GONE_MAX)->died);
+    assert_true(membership_view_find_gone(&v, 1 + 2 * VIEW_GONE_MIN)->died);
+    assert_false(membership_view_find_gone(&v, 2 * VIEW_GONE_MIN)->died);
     assert_int_equal(v.n, 1);
     membership_view_finish(&v);
+}
+
+/* Whatever their number is. */
+TEST(view_remembers_how_all_members_of_one_change_went)
+{
+    enum { MANY = 5 * VIEW_GONE_MIN };
+    struct membership_view v = { .version = 1 }, back;
+    struct store_value bytes;
+    char name[16];
+
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "w%d", i);
+        add(&v, i, i + 1, name);
+    }
+    for (int i = 0; i < MANY - 1; i++)
+        assert_true(membership_view_remove(&v, i, i + 1, i % 3 == 0, MANY - 1));
+    v.version++;
+    membership_view_pack(&v, &bytes);
+    assert_status(membership_view_unpack(&bytes, &back, &err), &err);
+    assert_int_equal(back.n_gone, MANY - 1);
+    for (int i = 0; i < MANY - 1; i++)
+        assert_int_equal(membership_view_find_gone(&back, i + 1)->died, i % 3 == 0);
+    /* The view of a group that is small again is small. */
+    assert_true(membership_view_remove(&back, MANY - 1, MANY, false, -1));
+    assert_int_equal(back.n_gone, VIEW_GONE_MIN);
+    membership_view_finish(&back);
+    membership_view_finish(&v);
+    free(bytes.data);
+}
+
+/* Workers of an earlier build write no second list of former members. */
+TEST(view_is_read_without_the_second_list_of_former_members)
+{
+    struct membership_view v = some(), back;
+    struct store_value bytes;
+
+    assert_true(membership_view_remove(&v, 0, 1, true, 4));
+    membership_view_pack(&v, &bytes);
+    bytes.len -= sizeof(uint64_t);
+    assert_status(membership_view_unpack(&bytes, &back, &err), &err);
+    assert_int_equal(back.n_gone, 1);
+    membership_view_finish(&back);
+    membership_view_finish(&v);
+    free(bytes.data);
 }
 
 TEST(view_is_the_same_after_its_bytes)
@@ -98,6 +142,8 @@ TEST(view_refuses_bytes_of_no_sense)
 
     membership_view_pack(&v, &bytes);
     for (size_t len = 0; len < bytes.len; len++) {
+        if (len == bytes.len - sizeof(uint64_t))
+            continue; /* without the second list of former members */
         part = (struct store_value){ malloc(len ? len : 1), len };
         memcpy(part.data, bytes.data, len);
         assert_int_equal(membership_view_unpack(&part, &back, &err), TENREC_EPROTOCOL);

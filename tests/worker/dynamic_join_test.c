@@ -236,6 +236,84 @@ TEST_WITH(dynamic_malformed_record_is_reported_and_followed_when_mended, begin, 
     party_leave(a);
 }
 
+/* ---- many in one view ---------------------------------------------------------------- */
+
+struct departures {
+    atomic_int left, died;
+};
+
+static void count_departures(struct tenrec_worker *w, const struct tenrec_worker_info *who,
+                             const tenrec_error *why, uint64_t version, void *arg)
+{
+    struct departures *d = arg;
+
+    (void)w, (void)who, (void)version;
+    atomic_fetch_add(why->code == TENREC_OK ? &d->left : &d->died, 1);
+}
+
+static void join_ghost(struct membership_list *ghost)
+{
+    const uint64_t until_ns = clock_deadline_ms(CLUSTER_LONG_MS);
+    struct membership_view v;
+    tenrec_error err;
+
+    assert_status(membership_list_open(party_store(), "default", "", 500, ghost, &err), &err);
+    assert_status(membership_list_reserve(ghost, -1, "ghost{rank}", until_ns, &err), &err);
+    assert_status(membership_list_join(ghost, "nowhere", NULL, until_ns, &v, &err), &err);
+    membership_view_finish(&v);
+}
+
+/* As the holder of the lock does it for all that ask. */
+static void remove_ghosts(struct membership_list *ghost, size_t n)
+{
+    struct membership_view v;
+    struct store_value packed;
+    tenrec_error err;
+
+    assert_status(
+        membership_list_list(ghost->store, clock_deadline_ms(CLUSTER_LONG_MS), &v, NULL, &err),
+        &err);
+    for (size_t i = 0; i < n; i++)
+        assert_true(
+            membership_view_remove(&v, ghost[i].id, ghost[i].incarnation, false, ghost[i].id));
+    v.version++;
+    membership_view_pack(&v, &packed);
+    assert_non_null(packed.data);
+    assert_int_equal(tenrec_store_set(party_store(), "tenrec/default/view", packed.data, packed.len,
+                                      CLUSTER_LONG_MS, &err),
+                     TENREC_OK);
+    free(packed.data);
+    membership_view_finish(&v);
+}
+
+/* None of them has announced it to the members, or that news was lost. */
+TEST_WITH(dynamic_many_that_leave_in_one_view_are_no_deaths, begin, NULL)
+{
+    enum { GHOSTS = 100 };
+    static const char *const slow[] = { "worker.heartbeat=1s", NULL };
+    struct departures d = { .left = 0 };
+    const struct tenrec_member_callbacks c = { .size = sizeof c,
+                                               .left = count_departures,
+                                               .arg = &d };
+    struct tenrec_worker *a = party_worker(-1, NULL, slow, functions_register);
+    struct membership_list ghost[GHOSTS];
+    tenrec_error err;
+
+    assert_status(tenrec_worker_set_member_callbacks(a, &c, &err), &err);
+    assert_status(tenrec_init_rpc(a, &err), &err);
+    for (int i = 0; i < GHOSTS; i++)
+        join_ghost(&ghost[i]);
+    poll_the_store(a);
+    party_await(a, 1 + GHOSTS);
+    remove_ghosts(ghost, GHOSTS);
+    poll_the_store(a);
+    assert_becomes(atomic_load(&d.left) + atomic_load(&d.died) == GHOSTS);
+    assert_int_equal(atomic_load(&d.died), 0);
+    for (int i = 0; i < GHOSTS; i++)
+        membership_list_close(&ghost[i]);
+    party_leave(a);
+}
+
 /* The next join of "slow" is followed by its end. */
 static atomic_bool take_out;
 
@@ -256,7 +334,7 @@ tenrec_status __wrap_membership_list_records(struct membership_list *r,
     struct membership_list other;
     struct membership_view v;
 
-    if (strcmp(r->name, "slow") == 0 && atomic_exchange(&take_out, false)) {
+    if (strcmp(r->name, "slow") == 0 && r->joined && atomic_exchange(&take_out, false)) {
         assert_int_equal(membership_list_open(party_store(), "default", "", 500, &other, err),
                          TENREC_OK);
         assert_int_equal(
