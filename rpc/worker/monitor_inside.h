@@ -64,7 +64,7 @@ struct monitor {
     struct ups ups;
     struct confirmed *confirmed; /* owns */
     size_t n_confirmed, room_confirmed;
-    int64_t *shunned; /* by id; owns: the lives that cover no block, as they have left */
+    int64_t *shunned; /* by id; owns: the lives that cover no block: they have left, or are slow */
     size_t n_shunned;
     uint64_t read_ns;     /* begin of the last read of the store that succeeded */
     bool pump;            /* sweeps may go on */
@@ -139,8 +139,9 @@ struct sweep {
 struct sweep *sweep_add(struct monitor *m, struct sweep *s);
 void sweep_free(struct sweep *s);
 
-/* That life covers no block any more. Lock held. */
+/* That life covers no block / covers blocks again, as it answers late. Lock held. */
 void sweep_shun(struct monitor *m, const struct spread_child *c);
+void sweep_shun_no_more(struct monitor *m, tenrec_peer id);
 
 /* Goes on with all requests. By the thread; lock held, but released during the work. */
 void sweeps_pump(struct monitor *m);

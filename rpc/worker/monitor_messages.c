@@ -269,22 +269,38 @@ static uint64_t patience_ns(const struct monitor *m, const struct sent *s)
     return m->beats.rules.interval_ns * m->beats.rules.misses * (levels + 1);
 }
 
+/* Bytes that arrive from the receiver are signs of its life: our message may wait behind others.
+ * But not for ever: a receiver whose monitor waits for a callback of its program answers all but
+ * this message. */
+static uint64_t due_ns(const struct monitor *m, const struct sent *s)
+{
+    const uint64_t patient_ns = patience_ns(m, s);
+    const uint64_t moved_ns = traffic_moved_ns(m, s->id);
+    const uint64_t most_ns = s->since_ns + patient_ns;
+
+    return (moved_ns < s->since_ns ? s->since_ns
+            : moved_ns < most_ns   ? moved_ns
+                                   : most_ns) +
+           patient_ns;
+}
+
 void monitor_sweep_expire(struct monitor *m, uint64_t *next_ns)
 {
     const uint64_t now_ns = clock_now_ns();
 
     for (struct sent *s = m->sent; s; s = s->next) {
-        const uint64_t moved_ns = traffic_moved_ns(m, s->id);
-        const uint64_t due_ns =
-            (moved_ns > s->since_ns ? moved_ns : s->since_ns) + patience_ns(m, s);
+        uint64_t end_ns;
 
         if (s->sweep.kind == SWEEP_NONE || s->over)
             continue;
-        if (due_ns > now_ns) {
-            *next_ns = due_ns < *next_ns ? due_ns : *next_ns;
+        end_ns = due_ns(m, s);
+        if (end_ns > now_ns) {
+            *next_ns = end_ns < *next_ns ? end_ns : *next_ns;
             continue;
         }
         s->over = m->pump = true;
+        /* It may answer the polls of a suspect at once. */
+        sweep_shun(m, &s->sweep.to);
         sent_lost(m, s);
     }
 }
@@ -536,6 +552,7 @@ void monitor_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_m
 {
     struct monitor *m = group_of(w)->monitor;
     int64_t n[RET_NUMBERS];
+    bool awaited = false;
 
     if (!m || rref_numbers_read(msg, RET_NUMBERS, n, NULL) != TENREC_OK) {
         msg->release(msg);
@@ -545,7 +562,7 @@ void monitor_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_m
     for (struct sent *s = m->sent; s; s = s->next) {
         if (s->msg_id != msg->id || s->id != from || s->over)
             continue;
-        s->over = true;
+        s->over = awaited = true;
         heartbeats_answered(&m->beats, s->id, s->incarnation);
         if (s->about_incarnation)
             heartbeats_vouched(&m->beats, s->about, s->about_incarnation, n[RET_KNOWN] == 1,
@@ -555,6 +572,8 @@ void monitor_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_m
         else if (s->sweep.kind != SWEEP_NONE)
             sweep_refused(m, &s->sweep);
     }
+    if (!awaited && n[RET_VERSION] > 0)
+        sweep_shun_no_more(m, from);
     if (n[RET_VERSION] > m->view.version && !m->expelled)
         m->poll = true;
     sent_settle(m);

@@ -35,6 +35,14 @@ void sweep_shun(struct monitor *m, const struct spread_child *c)
         m->shunned[id] = c->incarnation;
 }
 
+void sweep_shun_no_more(struct monitor *m, tenrec_peer id)
+{
+    if (id >= 0 && (size_t)id < m->n_shunned)
+        m->shunned[id] = 0;
+}
+
+/* A member that has said that it leaves takes no calls any more: it needs no news, and nobody waits
+ * for its answer. So many that leave together have none to tell. */
 static bool is_skipped(void *arg, const struct membership_view_entry *e)
 {
     const struct monitor *m = arg;
