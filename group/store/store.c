@@ -114,6 +114,40 @@ tenrec_status store_set(struct tenrec_store *s, const char *key, const void *dat
     return store_blame(s, st, err);
 }
 
+static tenrec_status set_each(struct tenrec_plugin_store *s, const struct tenrec_store_item *item,
+                              uint32_t n, uint64_t deadline_ns, tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+
+    for (uint32_t i = 0; i < n && st == TENREC_OK; i++)
+        st = s->ops->set(s, item[i].key, item[i].data, item[i].len, deadline_ns, err);
+    return st;
+}
+
+tenrec_status store_set_all(struct tenrec_store *s, const char *const *keys,
+                            const struct store_value *values, size_t n, uint64_t deadline_ns,
+                            tenrec_error *err)
+{
+    struct tenrec_store_item *item = memory_new(n ? n : 1, sizeof *item);
+    const char **k = NULL;
+    tenrec_status st = item ? store_begin(s, keys, n, &k, err)
+                            : tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu values", n);
+
+    for (size_t i = 0; i < n && st == TENREC_OK; i++) {
+        item[i] = (struct tenrec_store_item){ k[i], values[i].data, values[i].len };
+        st = check_value(values[i].len, err);
+    }
+    if (st == TENREC_OK && n)
+        st = store_blame(s,
+                         (TENREC_HAS(self_of(s)->ops, set_all)
+                              ? self_of(s)->ops->set_all
+                              : set_each)(self_of(s), item, (uint32_t)n, deadline_ns, err),
+                         err);
+    free(k);
+    free(item);
+    return st;
+}
+
 tenrec_status store_add(struct tenrec_store *s, const char *key, int64_t delta,
                         uint64_t deadline_ns, int64_t *ret, tenrec_error *err)
 {

@@ -143,6 +143,10 @@ tenrec_status store_open_url(const char *url, struct security *security, struct 
 /* As the public functions, with a deadline. */
 tenrec_status store_set(struct tenrec_store *s, const char *key, const void *data, size_t len,
                         uint64_t deadline_ns, tenrec_error *err);
+/* Sets n keys; after an error some of them may be set. */
+tenrec_status store_set_all(struct tenrec_store *s, const char *const *keys,
+                            const struct store_value *values, size_t n, uint64_t deadline_ns,
+                            tenrec_error *err);
 tenrec_status store_add(struct tenrec_store *s, const char *key, int64_t delta,
                         uint64_t deadline_ns, int64_t *ret, tenrec_error *err); /* ret: or NULL */
 tenrec_status store_compare_set(struct tenrec_store *s, const char *key,

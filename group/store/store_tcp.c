@@ -17,8 +17,8 @@ enum { MOMENT_MS = 50 };
 struct tcp_store {
     char name[300];
     struct store_client client;
-    /* A mark of the keys that the last round of a wait has found: the reading that follows it does
-     * not ask again. 0: none. A wrong one costs a request. */
+    /* A mark of the keys that the last check, or round of a wait, has found: the reading that
+     * follows it does not ask again. 0: none. A wrong one costs a request. */
     _Atomic uint64_t found;
 };
 
@@ -62,6 +62,24 @@ static tenrec_status tcp_set(struct tenrec_plugin_store *s, const char *key, con
     bytes_add_blob(&c.request, data, len);
     store_call_add(&c, STORE_OP_NUM_KEYS, NULL);
     return store_call_number(&c, st, &n, err);
+}
+
+static tenrec_status tcp_set_all(struct tenrec_plugin_store *s,
+                                 const struct tenrec_store_item *item, uint32_t n,
+                                 uint64_t deadline_ns, tenrec_error *err)
+{
+    struct store_call c;
+    int64_t n_keys;
+    tenrec_status st = store_call_begin(&c, client_of(s), deadline_ns, err);
+
+    for (uint32_t i = 0; i < n && st == TENREC_OK; i++) {
+        store_call_add(&c, STORE_OP_SET, item[i].key);
+        bytes_add_blob(&c.request, item[i].data, item[i].len);
+        if (i % BATCH == BATCH - 1)
+            st = store_call_send(&c, err);
+    }
+    store_call_add(&c, STORE_OP_NUM_KEYS, NULL);
+    return store_call_number(&c, st, &n_keys, err);
 }
 
 /* Reads one value without waiting for it. */
@@ -147,8 +165,11 @@ static tenrec_status tcp_check(struct tenrec_plugin_store *s, const char *const 
                                uint64_t deadline_ns, bool *ret_missing, tenrec_error *err)
 {
     size_t count;
+    tenrec_status st = count_missing(s, keys, n, deadline_ns, ret_missing, &count, err);
 
-    return count_missing(s, keys, n, deadline_ns, ret_missing, &count, err);
+    if (n > 0)
+        atomic_store(&tcp_of(s)->found, st == TENREC_OK && count == 0 ? keys_mark(keys, n) : 0);
+    return st;
 }
 
 /* On one connection throughout: a server that is shutting down accepts no other. */
@@ -380,6 +401,7 @@ static const struct tenrec_store_ops tcp_ops = {
     .close = tcp_close,
     .wait_round = tcp_wait_round,
     .cut = tcp_cut,
+    .set_all = tcp_set_all,
 };
 
 static tenrec_status tcp_connect(struct tcp_store *t, const struct tenrec_store_init *in,

@@ -52,13 +52,20 @@ struct tenrec_plugin_store;
 typedef tenrec_status tenrec_store_value_fn(void *arg, uint32_t i, const void *data, size_t len,
                                             tenrec_error *err);
 
+/* A value that set_all stores. */
+struct tenrec_store_item {
+    const char *key;
+    const void *data;
+    size_t len;
+};
+
 /* The operations of a store. All arguments are borrowed during the call. [ST-6] Errors, unless a
  * slot says more: EPEER_LOST (the store became unreachable and did not return before the deadline,
  * or has lost its data), ETIMEDOUT (connected, but no answer), ECONFIG (access denied: password,
  * rights), EPROTOCOL (malformed answer), ETOOBIG (store full), ENOMEM. The core puts the store's
  * name before the text. If the outcome of a modification is unknown, the error says so, and the
- * plugin does not repeat the modification. `name`, `address`, `wait_round` and `cut` are optional.
- */
+ * plugin does not repeat the modification. `name`, `address`, `wait_round`, `cut` and `set_all` are
+ * optional. */
 struct tenrec_store_ops {
     uint32_t size;  /* sizeof(struct tenrec_store_ops) */
     uint32_t lacks; /* enum tenrec_store_lacks; 0: nothing */
@@ -127,6 +134,11 @@ struct tenrec_store_ops {
     /* [ST-19] Ends the operations of other threads that wait for the server, with EPEER_LOST.
      * Later operations work. NULL: they end at their deadlines. */
     void (*cut)(struct tenrec_plugin_store *self);
+
+    /* [ST-21] Stores `n` values, each as set does, with one question to the server where it can.
+     * After an error some of them may be stored. NULL: the core sets each. */
+    tenrec_status (*set_all)(struct tenrec_plugin_store *self, const struct tenrec_store_item *item,
+                             uint32_t n, uint64_t deadline_ns, tenrec_error *err);
 };
 
 /* Services of the core for a store plugin. Grows at its end only. */

@@ -76,7 +76,7 @@ NOTES = {
     "PL-9": ("`tenrec check` accepts an address that the plugin refuses at a start.", "of the shipped plugins: tests/tools/check_test.py"),
     "PL-8": ("Setuid programs refuse the plugin; or a variable of their caller writes a file with their rights.", "of the shipped plugins: tests/plugin"),
 }
-NOTES.update({f"ST-{n}": (text, {1: "of the core: tests/plugin/stores_test.c", 18: "optional: tests/store", 19: "optional: tests/store"}.get(n, "")) for n, text in enumerate([
+NOTES.update({f"ST-{n}": (text, {1: "of the core: tests/plugin/stores_test.c", 18: "optional: tests/store", 19: "optional: tests/store", 21: "optional: tests/store"}.get(n, "")) for n, text in enumerate([
     "A URL opens another store, or none.",
     "Groups do not find each other.",
     "A worker that waits blocks the store for the others.",
@@ -97,6 +97,7 @@ NOTES.update({f"ST-{n}": (text, {1: "of the core: tests/plugin/stores_test.c", 1
     "A wait loses its place in the queue of the store each time that it checks for other events.",
     "A worker that leaves waits for a store that hangs.",
     "A group meets in a store that loses simultaneous changes of two workers.",
+    "A worker that answers a thousand others asks the store a thousand times in succession.",
 ], 1)})
 
 
