@@ -3,6 +3,7 @@
 #include "group/membership/membership_inside.h"
 
 #include "core/base/clock.h"
+#include "core/base/memory.h"
 #include "group/membership/group_directory.h"
 #include "group/membership/torch_keys.h"
 
@@ -117,6 +118,16 @@ static tenrec_status membership_list_enter(struct membership_list *r, const char
     return st == TENREC_OK ? publish_once(r, address, extra, deadline_ns, err) : st;
 }
 
+/* Notes the address of a life that has joined at its place in `v`. */
+static void note_joined(const struct membership_view *v, tenrec_peer id, int64_t incarnation,
+                        const char *address, struct torch_member *at)
+{
+    const struct membership_view_entry *e = membership_view_find(v, id, incarnation);
+
+    if (e)
+        at[e - v->entry] = (struct torch_member){ e, address };
+}
+
 /* Writes the members that have entered `v` into torch's keys, and a group that begins into the list
  * of groups. */
 static tenrec_status tell_readers(struct membership_list *r, const char *address,
@@ -124,26 +135,31 @@ static tenrec_status tell_readers(struct membership_list *r, const char *address
                                   tenrec_error *err)
 {
     const struct requests *q = &r->requests;
+    struct torch_member *joined = memory_new(v->n, sizeof *joined);
     struct membership_view before = { .version = 0 };
-    tenrec_status st = membership_view_copy(v, &before, err);
+    size_t n = 0;
+    tenrec_status st = TENREC_OK;
 
+    if (!joined)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for torch's keys of %zu workers", v->n);
+    note_joined(v, r->id, r->incarnation, address, joined);
+    for (size_t i = 0; i < q->n; i++)
+        if (q->list[i].state == REQUEST_READY)
+            note_joined(v, q->list[i].id, q->list[i].incarnation, q->list[i].record.address,
+                        joined);
+    for (size_t i = 0; i < v->n && st == TENREC_OK; i++)
+        if (joined[i].joined)
+            joined[n++] = joined[i];
+        else
+            st = membership_view_add(&before, &v->entry[i], err);
     if (st == TENREC_OK)
-        st = torch_keys_set(r->torch, membership_view_by_id(v, r->id), address, deadline_ns, err);
-    membership_view_remove(&before, r->id, r->incarnation, false, -1);
-    for (size_t i = 0; i < q->n && st == TENREC_OK; i++) {
-        const struct membership_view_entry *e =
-            membership_view_find(v, q->list[i].id, q->list[i].incarnation);
-
-        if (q->list[i].state != REQUEST_READY || !e)
-            continue;
-        st = torch_keys_set(r->torch, e, q->list[i].record.address, deadline_ns, err);
-        membership_view_remove(&before, e->id, e->incarnation, false, -1);
-    }
+        st = torch_keys_set(r->torch, joined, n, deadline_ns, err);
     if (st == TENREC_OK)
         st = torch_keys_add(r->torch, &before, v, deadline_ns, err);
     if (st == TENREC_OK && before.n == 0)
         st = group_directory_announce(r->whole, r->group, r->run, 0, 1, deadline_ns, err);
     membership_view_finish(&before);
+    free(joined);
     return st;
 }
 

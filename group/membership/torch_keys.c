@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "group/membership/torch_keys.h"
 
+#include "core/base/memory.h"
 #include "group/store/bytes.h"
 
 #include <stdio.h>
@@ -178,18 +179,58 @@ static tenrec_status list_change(struct tenrec_store *torch, const struct bytes 
 
 /* ---- changes --------------------------------------------------------------------- */
 
-tenrec_status torch_keys_set(struct tenrec_store *torch, const struct membership_view_entry *joined,
-                             const char *address, uint64_t deadline_ns, tenrec_error *err)
-{
-    char key[KEY_ROOM];
-    tenrec_status st;
+/* Two keys of each member, and their values, which are borrowed. */
+struct member_keys {
+    char (*text)[KEY_ROOM];
+    const char **key;
+    struct store_value *value;
+    size_t n;
+};
 
-    snprintf(key, sizeof key, "names/%d", (int)joined->id);
-    st = store_set(torch, key, joined->name, strlen(joined->name), deadline_ns, err);
-    if (st != TENREC_OK)
-        return st;
-    snprintf(key, sizeof key, "addrs/%s", joined->name);
-    return store_set(torch, key, address, strlen(address), deadline_ns, err);
+static tenrec_status member_keys_init(struct member_keys *k, size_t most, tenrec_error *err)
+{
+    *k = (struct member_keys){ .text = memory_new(2 * most + 1, sizeof *k->text),
+                               .key = memory_new(2 * most + 1, sizeof *k->key),
+                               .value = memory_new(2 * most + 1, sizeof *k->value) };
+    if (k->text && k->key && k->value)
+        return TENREC_OK;
+    return tenrec_fail(err, TENREC_ENOMEM, "no memory for torch's keys of %zu workers", most);
+}
+
+static void member_keys_finish(struct member_keys *k)
+{
+    free(k->text);
+    free(k->key);
+    free(k->value);
+}
+
+static void member_keys_add(struct member_keys *k, const struct membership_view_entry *e,
+                            const char *address)
+{
+    char(*text)[KEY_ROOM] = k->text + k->n;
+
+    snprintf(text[0], KEY_ROOM, "names/%d", (int)e->id);
+    snprintf(text[1], KEY_ROOM, "addrs/%s", e->name);
+    /* Only read. */
+    k->value[k->n] = (struct store_value){ (void *)(uintptr_t)e->name, strlen(e->name) };
+    k->value[k->n + 1] = (struct store_value){ (void *)(uintptr_t)address, strlen(address) };
+    k->key[k->n] = text[0];
+    k->key[k->n + 1] = text[1];
+    k->n += 2;
+}
+
+tenrec_status torch_keys_set(struct tenrec_store *torch, const struct torch_member *member,
+                             size_t n, uint64_t deadline_ns, tenrec_error *err)
+{
+    struct member_keys k;
+    tenrec_status st = member_keys_init(&k, n, err);
+
+    for (size_t i = 0; i < n && st == TENREC_OK; i++)
+        member_keys_add(&k, member[i].joined, member[i].address);
+    if (st == TENREC_OK)
+        st = store_set_all(torch, k.key, k.value, k.n, deadline_ns, err);
+    member_keys_finish(&k);
+    return st;
 }
 
 tenrec_status torch_keys_add(struct tenrec_store *torch, const struct membership_view *before,
@@ -205,15 +246,17 @@ tenrec_status torch_keys_add(struct tenrec_store *torch, const struct membership
     return st;
 }
 
-static void torch_keys_delete(struct tenrec_store *torch, const struct membership_view_entry *e,
-                              uint64_t deadline_ns)
+static void torch_keys_delete(struct tenrec_store *torch, const struct membership_view *before,
+                              const struct membership_view *after, uint64_t deadline_ns)
 {
-    char name[KEY_ROOM], address[KEY_ROOM];
-    const char *keys[] = { name, address };
+    struct member_keys k;
 
-    snprintf(name, sizeof name, "names/%d", (int)e->id);
-    snprintf(address, sizeof address, "addrs/%s", e->name);
-    store_remove_all(torch, keys, 2, deadline_ns, NULL, NULL);
+    if (member_keys_init(&k, before->n, NULL) == TENREC_OK)
+        for (size_t i = 0; i < before->n; i++)
+            if (!membership_view_find(after, before->entry[i].id, before->entry[i].incarnation))
+                member_keys_add(&k, &before->entry[i], "");
+    store_remove_all(torch, k.key, k.n, deadline_ns, NULL, NULL);
+    member_keys_finish(&k);
 }
 
 tenrec_status torch_keys_take_out(struct tenrec_store *torch, const struct membership_view *before,
@@ -226,8 +269,7 @@ tenrec_status torch_keys_take_out(struct tenrec_store *torch, const struct membe
     add_view(&guess, before);
     st = list_change(torch, &guess, before, after, deadline_ns, err);
     bytes_free(&guess);
-    for (size_t i = 0; i < before->n && st == TENREC_OK; i++)
-        if (!membership_view_find(after, before->entry[i].id, before->entry[i].incarnation))
-            torch_keys_delete(torch, &before->entry[i], deadline_ns);
+    if (st == TENREC_OK)
+        torch_keys_delete(torch, before, after, deadline_ns);
     return st;
 }

@@ -31,9 +31,15 @@ tenrec_status torch_keys_find_other(struct tenrec_store *torch, const struct mem
                                     uint64_t deadline_ns, struct membership_view_entry *ret,
                                     bool *ret_found, tenrec_error *err);
 
-/* Writes the name and address of a new member. */
-tenrec_status torch_keys_set(struct tenrec_store *torch, const struct membership_view_entry *joined,
-                             const char *address, uint64_t deadline_ns, tenrec_error *err);
+/* A new member, borrowed. */
+struct torch_member {
+    const struct membership_view_entry *joined;
+    const char *address;
+};
+
+/* Writes the names and addresses of new members. */
+tenrec_status torch_keys_set(struct tenrec_store *torch, const struct torch_member *member,
+                             size_t n, uint64_t deadline_ns, tenrec_error *err);
 
 /* Adds the members of `after` that are not in `before`. Called after the view was replaced: so all
  * entries of ours are in the view, and an entry that is not in the view is another's. */
