@@ -5,7 +5,10 @@
 
 #include "group/membership/membership.h"
 
-enum { MEMBERSHIP_TRIES = 16 /* of a change that races with other workers' */ };
+enum {
+    MEMBERSHIP_TRIES = 16, /* of a change that races with other workers' */
+    MEMBERSHIP_MANY = 32,  /* records that are read together */
+};
 
 /* ---- membership_list.c ---- */
 
@@ -39,6 +42,13 @@ tenrec_status conflicts_remove(struct membership_list *r, struct membership_view
 
 tenrec_status conflict_fail(const struct membership_list *r, const struct conflict *c,
                             tenrec_error *err);
+
+/* ---- membership_records.c ---- */
+
+/* Writes these records, ordered by id, in one value for those that read many. One without a name is
+ * left out. After a failure they read each. */
+void membership_records_pack(struct membership_list *r, const struct member *m, size_t n,
+                             uint64_t deadline_ns);
 
 /* ---- membership_reserve.c ---- */
 

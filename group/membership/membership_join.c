@@ -98,6 +98,38 @@ static tenrec_status publish_once(struct membership_list *r, const char *address
     return st;
 }
 
+/* Writes the records of all members of `v` in one value, if many have just joined. Those that have
+ * joined are known from their requests. */
+static void pack_records(struct membership_list *r, const struct membership_view *v,
+                         uint64_t deadline_ns)
+{
+    const struct requests *q = &r->requests;
+    struct membership_view_entry *e = memory_new(v->n, sizeof *e);
+    struct member *m = memory_new(v->n, sizeof *m), *old = memory_new(v->n, sizeof *old);
+    size_t n = 0;
+
+    for (size_t i = 0; i < q->n && m; i++)
+        if (q->list[i].state == REQUEST_READY &&
+            membership_view_find(v, q->list[i].id, q->list[i].incarnation))
+            m[membership_view_index(v, q->list[i].id)] = q->list[i].record;
+    for (size_t i = 0; i < v->n && m && e; i++)
+        if (!m[i].name)
+            e[n++] = v->entry[i];
+    if (!m || !e || !old || v->n - n < MEMBERSHIP_MANY ||
+        membership_list_records(r, e, n, deadline_ns, old, NULL) != TENREC_OK)
+        n = 0;
+    else {
+        for (size_t i = 0; i < n; i++)
+            m[membership_view_index(v, e[i].id)] = old[i];
+        membership_records_pack(r, m, v->n, deadline_ns);
+    }
+    for (size_t i = 0; i < n; i++)
+        member_free(&old[i]);
+    free(old);
+    free(m);
+    free(e);
+}
+
 /* Puts us and all that wait into `v`; our record is written before `v` is stored. */
 static tenrec_status membership_list_enter(struct membership_list *r, const char *address,
                                            const struct store_value *extra,
@@ -115,7 +147,11 @@ static tenrec_status membership_list_enter(struct membership_list *r, const char
     if (st == TENREC_OK)
         st = requests_enter(&r->requests, v, err);
     v->version++;
-    return st == TENREC_OK ? publish_once(r, address, extra, deadline_ns, err) : st;
+    if (st == TENREC_OK)
+        st = publish_once(r, address, extra, deadline_ns, err);
+    if (st == TENREC_OK)
+        pack_records(r, v, deadline_ns);
+    return st;
 }
 
 /* Notes the address of a life that has joined at its place in `v`. */

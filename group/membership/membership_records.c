@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "group/membership/membership.h"
+/* membership_records.c - the records of members: each under a key of its own, and those of many in
+ * one value, which the worker that enters many joiners writes. They read it instead of all keys: it
+ * may lack records of members that came later, and have some of members that have left. */
+#include "group/membership/membership_inside.h"
 
 #include "core/base/memory.h"
+#include "group/store/bytes.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#define RECORDS_KEY "records"
+#define RECORDS_MAGIC 0x31525254u /* "TRR1" */
 
 void membership_record_key(char ret[LEASE_KEY], int64_t incarnation)
 {
@@ -16,56 +23,150 @@ struct record_read {
     char (*text)[LEASE_KEY];
     const char **key;
     struct store_value *value; /* without data: none */
+    size_t n;
 };
 
-static void record_read_finish(struct record_read *r, size_t n)
+static void record_read_finish(struct record_read *r)
 {
     if (r->value)
-        store_values_free(r->value, n);
+        store_values_free(r->value, r->n);
     free(r->text);
     free(r->key);
     free(r->value);
 }
 
-static tenrec_status record_read_init(struct record_read *r, const struct membership_view_entry *e,
-                                      size_t n, tenrec_error *err)
+static tenrec_status record_read_init(struct record_read *r, size_t most, tenrec_error *err)
 {
-    *r = (struct record_read){ .text = memory_new(n, sizeof *r->text),
-                               .key = memory_new(n, sizeof *r->key),
-                               .value = memory_new(n, sizeof *r->value) };
+    *r = (struct record_read){ .text = memory_new(most, sizeof *r->text),
+                               .key = memory_new(most, sizeof *r->key),
+                               .value = memory_new(most, sizeof *r->value) };
     if (!r->text || !r->key || !r->value)
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the records of %zu workers", n);
-    for (size_t i = 0; i < n; i++) {
-        membership_record_key(r->text[i], e[i].incarnation);
-        r->key[i] = r->text[i];
-    }
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the records of %zu workers", most);
     return TENREC_OK;
+}
+
+static void record_read_add(struct record_read *r, const struct membership_view_entry *e)
+{
+    membership_record_key(r->text[r->n], e->incarnation);
+    r->key[r->n] = r->text[r->n];
+    r->n++;
+}
+
+/* Unpacks the record of `e`. */
+static tenrec_status record_unpack(const struct store_value *value,
+                                   const struct membership_view_entry *e, struct member *ret,
+                                   tenrec_error *err)
+{
+    tenrec_status st = member_unpack(value, ret, err);
+
+    if (st == TENREC_OK && (ret->rank != e->id || strcmp(ret->name, e->name) != 0))
+        st = tenrec_fail(err, TENREC_EPROTOCOL,
+                         "the record of worker \"%s\" belongs to another worker", e->name);
+    return st;
+}
+
+/* Reads each of the records that `ret` lacks. */
+static tenrec_status records_read_each(struct membership_list *r,
+                                       const struct membership_view_entry *e, size_t n,
+                                       uint64_t deadline_ns, struct member *ret, tenrec_error *err)
+{
+    struct record_read read;
+    tenrec_status st = record_read_init(&read, n, err);
+    size_t at = 0;
+
+    for (size_t i = 0; i < n && st == TENREC_OK; i++)
+        if (!ret[i].name)
+            record_read_add(&read, &e[i]);
+    if (st == TENREC_OK && read.n)
+        st = store_read_all(r->store, read.key, read.n, deadline_ns, read.value, err);
+    for (size_t i = 0; i < n && st == TENREC_OK; i++)
+        if (!ret[i].name && read.value[at++].data)
+            st = record_unpack(&read.value[at - 1], &e[i], &ret[i], err);
+    record_read_finish(&read);
+    return st;
+}
+
+/* ---- all in one value ---------------------------------------------------------------- */
+
+static void pack_one(struct bytes *b, const struct member *m)
+{
+    struct store_value packed = { 0 };
+
+    member_pack(m, &packed);
+    bytes_add_u64(b, (uint64_t)m->rank);
+    bytes_add_u64(b, (uint64_t)m->incarnation);
+    bytes_add_blob(b, packed.data, packed.len);
+    b->failed = b->failed || !packed.data;
+    free(packed.data);
+}
+
+void membership_records_pack(struct membership_list *r, const struct member *m, size_t n,
+                             uint64_t deadline_ns)
+{
+    struct bytes b = { 0 };
+
+    bytes_add_u32(&b, RECORDS_MAGIC);
+    for (size_t i = 0; i < n; i++)
+        if (m[i].name)
+            pack_one(&b, &m[i]);
+    if (!b.failed)
+        store_set(r->store, RECORDS_KEY, b.data, b.len, deadline_ns, NULL);
+    bytes_free(&b);
+}
+
+/* Finds the records of `e`, which is ordered by id as the value is. */
+static tenrec_status records_find(const struct store_value *all,
+                                  const struct membership_view_entry *e, size_t n,
+                                  struct member *ret, tenrec_error *err)
+{
+    struct bytes_reader b = { .data = all->data, .len = all->len };
+    tenrec_status st = TENREC_OK;
+    size_t i = 0;
+
+    if (bytes_read_u32(&b) != RECORDS_MAGIC)
+        return TENREC_OK;
+    while (st == TENREC_OK && i < n && b.at < b.len) {
+        const uint64_t id = bytes_read_u64(&b), incarnation = bytes_read_u64(&b);
+        struct store_value one = { .data = NULL };
+
+        one.data = (void *)(uintptr_t)bytes_read_blob(&b, TENREC_STORE_MAX_VALUE, &one.len);
+        if (b.bad)
+            break;
+        while (i < n && (uint64_t)e[i].id < id)
+            i++;
+        if (i < n && (uint64_t)e[i].id == id && (uint64_t)e[i].incarnation == incarnation)
+            st = record_unpack(&one, &e[i], &ret[i], err);
+    }
+    return st;
+}
+
+static tenrec_status records_read_together(struct membership_list *r,
+                                           const struct membership_view_entry *e, size_t n,
+                                           uint64_t deadline_ns, struct member *ret,
+                                           tenrec_error *err)
+{
+    struct store_value all;
+    tenrec_status st = store_read(r->store, RECORDS_KEY, deadline_ns, &all, err);
+
+    if (st == TENREC_OK && all.data)
+        st = records_find(&all, e, n, ret, err);
+    free(all.data);
+    return st;
 }
 
 tenrec_status membership_list_records(struct membership_list *r,
                                       const struct membership_view_entry *e, size_t n,
                                       uint64_t deadline_ns, struct member *ret, tenrec_error *err)
 {
-    struct record_read read;
-    tenrec_status st;
+    tenrec_status st = TENREC_OK;
 
-    if (n == 0)
-        return TENREC_OK;
-    st = record_read_init(&read, e, n, err);
     for (size_t i = 0; i < n; i++)
         ret[i] = (struct member){ .rank = -1 };
-    if (st == TENREC_OK)
-        st = store_read_all(r->store, read.key, n, deadline_ns, read.value, err);
-    for (size_t i = 0; i < n && st == TENREC_OK; i++) {
-        if (!read.value[i].data)
-            continue;
-        st = member_unpack(&read.value[i], &ret[i], err);
-        if (st == TENREC_OK && (ret[i].rank != e[i].id || strcmp(ret[i].name, e[i].name) != 0))
-            st = tenrec_fail(err, TENREC_EPROTOCOL,
-                             "the record of worker \"%s\" belongs to another worker", e[i].name);
-    }
+    if (n >= MEMBERSHIP_MANY)
+        st = records_read_together(r, e, n, deadline_ns, ret, err);
+    if (st == TENREC_OK && n)
+        st = records_read_each(r, e, n, deadline_ns, ret, err);
     for (size_t i = 0; i < n && st != TENREC_OK; i++)
         member_free(&ret[i]);
-    record_read_finish(&read, n);
     return st;
 }

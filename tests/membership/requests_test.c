@@ -161,6 +161,73 @@ TEST_WITH(requests_of_all_joiners_that_wait_make_one_view_and_their_leaves_anoth
     membership_list_close(&r);
 }
 
+/* ---- the records of many --------------------------------------------------------- */
+
+static atomic_int each; /* keys of single records that the holder has asked for */
+
+static tenrec_status count_records(enum hooked_op op, const char *key)
+{
+    (void)op;
+    if (strstr(key, "/member/"))
+        atomic_fetch_add(&each, 1);
+    return TENREC_OK;
+}
+
+static struct membership_view join_many(struct membership_list *r, struct waiter *w, int n)
+{
+    struct membership_view v;
+
+    for (int i = 0; i < n; i++) {
+        w[i] = (struct waiter){ .lease_ms = LONG_MS };
+        start(&w[i], wait_and_join);
+        assert_becomes(asks(2 + i));
+    }
+    assert_status(membership_list_join(r, "here", NULL, soon(), &v, &err), &err);
+    for (int i = 0; i < n; i++)
+        must_end(&w[i]);
+    return v;
+}
+
+TEST_WITH(requests_of_many_joiners_leave_all_records_in_one_value, begin, end)
+{
+    enum { MANY = 40 };
+    struct membership_list r = lead(LONG_MS);
+    struct waiter w[MANY];
+    struct member record[1 + MANY];
+    struct membership_view v = join_many(&r, w, MANY);
+
+    assert_int_equal(v.n, 1 + MANY);
+    hooks.before = count_records;
+    atomic_store(&each, 0);
+    assert_status(membership_list_records(&r, v.entry, v.n, soon(), record, &err), &err);
+    assert_int_equal(atomic_load(&each), 0);
+    for (size_t i = 0; i < v.n; i++) {
+        assert_string_equal(record[i].name, v.entry[i].name);
+        assert_string_equal(record[i].address, "here");
+        member_free(&record[i]);
+    }
+    /* A life that is not in the value, as it came later, and one that has left. */
+    v.entry[1].incarnation += 1000;
+    assert_status(membership_list_records(&r, v.entry, v.n, soon(), record, &err), &err);
+    assert_true(atomic_load(&each) > 0);
+    assert_null(record[1].name);
+    for (size_t i = 0; i < v.n; i++)
+        member_free(&record[i]);
+    /* A malformed value is as none. */
+    assert_status(tenrec_store_set(hooks.inner, "tenrec/g/records", "malformed", 9, TEST_MS, &err),
+                  &err);
+    assert_status(membership_list_records(&r, v.entry + 2, v.n - 2, soon(), record, &err), &err);
+    for (size_t i = 0; i < v.n - 2; i++) {
+        assert_string_equal(record[i].name, v.entry[2 + i].name);
+        member_free(&record[i]);
+    }
+    hooks.before = NULL;
+    membership_view_finish(&v);
+    for (int i = 0; i < MANY; i++)
+        finish(&w[i]);
+    membership_list_close(&r);
+}
+
 /* ---- the holder dies ------------------------------------------------------------- */
 
 static int alive_for; /* operations; < 0: for ever */
