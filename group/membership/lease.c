@@ -17,8 +17,9 @@
 enum {
     FIRST_POLL_US = 2000, /* by a waiter whose turn it is */
     LONGEST_POLL_US = 100000,
-    FIRST_ROUND_MS = 100, /* by others */
-    LONGEST_ROUND_MS = 1600,
+    FIRST_ROUND_MS = 500, /* by others: most are called */
+    LONGEST_ROUND_MS = 2000,
+    ANSWER_MS = 1000, /* of a store, for an answer that exists */
     LEASE_MIN_MS = 50,
     LEASE_MAX_MS = 600000,
 };
@@ -136,17 +137,32 @@ static tenrec_status lease_draw_ticket(struct lease *l, uint64_t deadline_ns, te
     return store_set(l->store, key, l->wants.data, l->wants.len, deadline_ns, err);
 }
 
-/* Reads whether the holder calls us or has done what we want. */
+/* Reads whether the holder calls us or has done what we want. Only we remove the key, which exists:
+ * if it does not, we poll. */
 static tenrec_status lease_read_answer(struct lease *l, const char *key, uint64_t deadline_ns,
                                        tenrec_error *err)
 {
-    struct store_value v;
-    tenrec_status st = store_read(l->store, key, deadline_ns, &v, err);
+    const uint64_t soon_ns = clock_deadline_ms(ANSWER_MS);
+    struct store_value v = { .data = NULL };
+    tenrec_status st = store_get_all(l->store, &key, 1,
+                                     soon_ns < deadline_ns ? soon_ns : deadline_ns, &v, NULL, err);
 
-    if (st == TENREC_OK && v.data && strcmp(v.data, LEASE_CALL) != 0)
+    if (st == TENREC_OK && strcmp(v.data, LEASE_CALL) != 0)
         snprintf(l->answer, sizeof l->answer, "%s", (const char *)v.data);
     free(v.data);
-    return st;
+    return st == TENREC_ETIMEDOUT ? TENREC_OK : st;
+}
+
+/* The end of a round: not later than the lease of the holder that we have seen. */
+static uint64_t round_end_ns(const struct lease *l, uint64_t round_ms, uint64_t deadline_ns)
+{
+    const uint64_t now_ns = clock_now_ns();
+    const uint64_t over_ns = l->since_ns + lease_of(l->seen, l->lease_ms) * UINT64_C(1000000);
+    uint64_t end_ns = clock_deadline_ms(round_ms);
+
+    if (*l->seen && over_ns > now_ns && over_ns < end_ns)
+        end_ns = over_ns;
+    return end_ns < deadline_ns ? end_ns : deadline_ns;
 }
 
 /* Waits for our turn. *ret_turn is false at the end of the round; another worker may have died in
@@ -154,15 +170,14 @@ static tenrec_status lease_read_answer(struct lease *l, const char *key, uint64_
 static tenrec_status lease_wait_turn(struct lease *l, uint64_t *round_ms, uint64_t deadline_ns,
                                      bool *ret_turn, tenrec_error *err)
 {
-    const uint64_t end_ns = clock_deadline_ms(*round_ms);
     char key[LEASE_KEY];
     const char *keys[] = { key };
     bool missing = false;
     tenrec_status st;
 
     lease_word_key(l, l->ticket, l->waits, key);
-    st = store_wait_round(l->store, keys, 1, end_ns < deadline_ns ? end_ns : deadline_ns,
-                          deadline_ns, &missing, err);
+    st = store_wait_round(l->store, keys, 1, round_end_ns(l, *round_ms, deadline_ns), deadline_ns,
+                          &missing, err);
     *round_ms = *round_ms * 2 < LONGEST_ROUND_MS ? *round_ms * 2 : LONGEST_ROUND_MS;
     *ret_turn = st == TENREC_OK;
     if (st == TENREC_OK && (l->wants.data || l->waits == LEASE_AGAIN))

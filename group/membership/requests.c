@@ -129,15 +129,6 @@ tenrec_status requests_load(struct membership_list *r, uint64_t deadline_ns, ten
     return read_tickets(r, deadline_ns, err);
 }
 
-void requests_tell(struct membership_list *r, const struct request *q, enum lease_word word,
-                   const char *text, uint64_t deadline_ns)
-{
-    char key[LEASE_KEY];
-
-    lease_word_key(&r->lock.lease, q->ticket, word, key);
-    store_set(r->store, key, text, strlen(text), deadline_ns, NULL);
-}
-
 /* ---- the list ------------------------------------------------------------------ */
 
 /* A member that was removed itself removes no other. */
@@ -170,17 +161,16 @@ tenrec_status requests_enter(const struct requests *q, struct membership_view *v
     return st;
 }
 
-static void answer_one(struct membership_list *r, const struct request *q,
-                       const struct membership_view *v, uint64_t deadline_ns)
+static void add_answer(struct ticket_keys *k, const struct lease *l, const struct request *q,
+                       const struct membership_view *v)
 {
     if (q->kind == REQUEST_REMOVE)
-        requests_tell(r, q, LEASE_TURN, ENTERED, deadline_ns);
+        ticket_keys_set(k, l, q->ticket, LEASE_TURN, ENTERED);
     else if (q->incarnation)
-        requests_tell(r, q, LEASE_AGAIN,
-                      membership_view_find(v, q->id, q->incarnation) ? ENTERED : LEASE_CALL,
-                      deadline_ns);
+        ticket_keys_set(k, l, q->ticket, LEASE_AGAIN,
+                        membership_view_find(v, q->id, q->incarnation) ? ENTERED : LEASE_CALL);
     else
-        requests_tell(r, q, LEASE_TURN, LEASE_CALL, deadline_ns);
+        ticket_keys_set(k, l, q->ticket, LEASE_TURN, LEASE_CALL);
 }
 
 /* The first ticket behind ours without a request: its owner may be about to write it. */
@@ -198,24 +188,30 @@ void requests_finish(struct membership_list *r, const struct membership_view *v,
                      uint64_t deadline_ns)
 {
     struct requests *q = &r->requests;
+    struct lease *l = &r->lock.lease;
     int64_t head = first_missing(r), unserved = 0;
-    struct ticket_keys k;
+    struct ticket_keys answer = { .n = 0 }, wants = { .n = 0 };
     char text[24];
 
-    if (!q->from || ticket_keys_init(&k, q->n, NULL) != TENREC_OK)
+    if (!q->from)
         return;
-    for (size_t i = 0; i < q->n; i++) {
-        if (!joins && q->list[i].kind == REQUEST_JOIN) {
-            unserved = unserved ? unserved : q->list[i].ticket;
-            continue;
+    if (ticket_keys_init(&answer, q->n, NULL) == TENREC_OK &&
+        ticket_keys_init(&wants, q->n, NULL) == TENREC_OK) {
+        for (size_t i = 0; i < q->n; i++) {
+            if (!joins && q->list[i].kind == REQUEST_JOIN) {
+                unserved = unserved ? unserved : q->list[i].ticket;
+                continue;
+            }
+            add_answer(&answer, l, &q->list[i], v);
+            ticket_keys_add(&wants, l, q->list[i].ticket, LEASE_WANTS);
         }
-        answer_one(r, &q->list[i], v, deadline_ns);
-        ticket_keys_add(&k, &r->lock.lease, q->list[i].ticket, LEASE_WANTS);
+        l->next = unserved ? unserved : head;
+        head = unserved && unserved < head ? unserved : head;
+        snprintf(text, sizeof text, "%" PRId64, head);
+        store_set_all(r->store, answer.key, answer.value, answer.n, deadline_ns, NULL);
+        store_set(r->store, HEAD, text, strlen(text), deadline_ns, NULL);
+        store_remove_all(r->store, wants.key, wants.n, deadline_ns, NULL, NULL);
     }
-    r->lock.lease.next = unserved ? unserved : head;
-    head = unserved && unserved < head ? unserved : head;
-    snprintf(text, sizeof text, "%" PRId64, head);
-    store_set(r->store, HEAD, text, strlen(text), deadline_ns, NULL);
-    store_remove_all(r->store, k.key, k.n, deadline_ns, NULL, NULL);
-    ticket_keys_finish(&k);
+    ticket_keys_finish(&wants);
+    ticket_keys_finish(&answer);
 }

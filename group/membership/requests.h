@@ -72,7 +72,36 @@ void ticket_keys_finish(struct ticket_keys *k);
 void ticket_keys_add(struct ticket_keys *k, const struct lease *l, int64_t ticket,
                      enum lease_word word);
 
+void ticket_keys_set(struct ticket_keys *k, const struct lease *l, int64_t ticket,
+                     enum lease_word word, const char *text);
+
 /* All below need the lock of the list, `r`. */
+
+/* An id that a holder has given. */
+struct reservation {
+    int64_t ticket;
+    tenrec_peer id;
+    int64_t incarnation;
+};
+
+struct reservations {
+    struct reservation *list; /* owns; by ticket */
+    size_t n, room;
+    struct store_value raw; /* as it is stored */
+};
+
+/* A malformed list counts as empty. errors: ENOMEM, and the store's */
+tenrec_status reservations_read(struct membership_list *r, uint64_t deadline_ns,
+                                struct reservations *ret, tenrec_error *err);
+const struct reservation *reservations_find(const struct reservations *s, int64_t ticket);
+/* The ticket has none yet. errors: ENOMEM */
+tenrec_status reservations_add(struct reservations *s, const struct reservation *one,
+                               tenrec_error *err);
+/* Stores the list, without the tickets before `from`, which are served. *ret_done is false when
+ * another holder has changed it. */
+tenrec_status reservations_replace(struct membership_list *r, struct reservations *s, int64_t from,
+                                   uint64_t deadline_ns, bool *ret_done, tenrec_error *err);
+void reservations_finish(struct reservations *s);
 
 /* Reads the requests that have arrived. */
 tenrec_status requests_load(struct membership_list *r, uint64_t deadline_ns, tenrec_error *err);
@@ -96,9 +125,5 @@ void requests_finish(struct membership_list *r, const struct membership_view *v,
                      uint64_t deadline_ns);
 
 void requests_forget(struct requests *q);
-
-/* Writes under a key of the ticket of `q`. */
-void requests_tell(struct membership_list *r, const struct request *q, enum lease_word word,
-                   const char *text, uint64_t deadline_ns);
 
 #endif

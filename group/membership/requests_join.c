@@ -18,14 +18,6 @@ static bool is_open(const struct request *q)
     return q->kind == REQUEST_JOIN && q->state == REQUEST_OPEN;
 }
 
-/* The id in an answer: of ours, or of a holder before. */
-static void take_answer(struct request *q, const char *text)
-{
-    q->state = request_read_answer(text, q->id, &q->id, &q->incarnation, NULL) == TENREC_OK
-                   ? REQUEST_RESERVED
-                   : REQUEST_REFUSED;
-}
-
 /* Makes the name of a joiner from its pattern, and adds it to `v`. Returns false if its id or name
  * is taken. */
 static bool add_joiner(struct request *q, struct membership_view *v)
@@ -41,97 +33,153 @@ static bool add_joiner(struct request *q, struct membership_view *v)
     return true;
 }
 
-/* Ids that a holder has given that died since. */
-static tenrec_status find_answers(struct membership_list *r, struct membership_view *v,
-                                  uint64_t deadline_ns, size_t *ret_open, tenrec_error *err)
+/* The id that a holder has given that died since; or the joiner's wish stays. */
+static void take_reserved(struct request *q, const struct reservations *s,
+                          struct membership_view *v)
 {
-    struct requests *q = &r->requests;
-    struct ticket_keys k;
-    tenrec_status st = ticket_keys_init(&k, q->n, err);
-    size_t at = 0;
+    const struct reservation *given = reservations_find(s, q->ticket);
+
+    if (!given)
+        return;
+    q->state = REQUEST_REFUSED;
+    if (q->id >= 0 && q->id != given->id)
+        return;
+    q->id = given->id;
+    q->incarnation = given->incarnation;
+    if (add_joiner(q, v))
+        q->state = REQUEST_RESERVED;
+}
+
+/* Puts the joiners that have an id into `v`. *ret_open: the number of the others. */
+static tenrec_status find_reserved(struct requests *q, const struct reservations *s,
+                                   struct membership_view *v, size_t *ret_open, tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
 
     *ret_open = 0;
-    for (size_t i = 0; i < q->n && st == TENREC_OK; i++)
-        if (is_open(&q->list[i]))
-            ticket_keys_add(&k, &r->lock.lease, q->list[i].ticket, LEASE_TURN);
-    if (st == TENREC_OK && k.n)
-        st = store_read_all(r->store, k.key, k.n, deadline_ns, k.value, err);
     for (size_t i = 0; i < q->n && st == TENREC_OK; i++) {
         struct request *one = &q->list[i];
+        struct membership_view_entry e = { .id = one->id, .incarnation = one->incarnation };
 
         if (is_open(one)) {
-            const char *text = k.value[at++].data;
-
-            if (text)
-                take_answer(one, text);
-            if (one->state == REQUEST_RESERVED && !add_joiner(one, v))
-                one->state = REQUEST_REFUSED;
+            take_reserved(one, s, v);
             *ret_open += is_open(one);
-        } else if (one->kind == REQUEST_JOIN && one->state != REQUEST_REFUSED) {
-            struct membership_view_entry e = { .id = one->id, .incarnation = one->incarnation };
-
+        } else if (one->kind == REQUEST_JOIN && one->state != REQUEST_REFUSED &&
+                   !membership_view_by_id(v, e.id)) {
             snprintf(e.name, sizeof e.name, "%s", one->name);
-            if (!membership_view_by_id(v, e.id))
-                st = membership_view_add(v, &e, err);
+            st = membership_view_add(v, &e, err);
         }
     }
-    ticket_keys_finish(&k);
     return st;
 }
 
-/* Gives an id to one joiner, unless a holder that is slow has done so at the same time. */
-static tenrec_status reserve_one(struct membership_list *r, struct request *q,
-                                 struct membership_view *v, int64_t incarnation,
-                                 uint64_t deadline_ns, tenrec_error *err)
+/* Gives ids to the joiners that have none. */
+static tenrec_status reserve_open(struct requests *q, struct reservations *s,
+                                  struct membership_view *v, int64_t incarnation, tenrec_error *err)
 {
-    char key[LEASE_KEY], text[LEASE_ANSWER], *now = NULL;
-    tenrec_status st;
+    tenrec_status st = TENREC_OK;
 
-    if (q->id < 0)
-        q->id = membership_view_free_id(v);
-    q->incarnation = incarnation;
-    if (!add_joiner(q, v)) {
-        q->state = REQUEST_REFUSED;
-        q->incarnation = 0;
-        requests_tell(r, q, LEASE_TURN, LEASE_CALL, deadline_ns);
-        return TENREC_OK;
+    for (size_t i = 0; i < q->n && st == TENREC_OK; i++) {
+        struct request *one = &q->list[i];
+
+        if (!is_open(one))
+            continue;
+        if (one->id < 0)
+            one->id = membership_view_free_id(v);
+        one->incarnation = incarnation++;
+        one->state = REQUEST_RESERVED;
+        if (add_joiner(one, v)) {
+            st = reservations_add(
+                s, &(struct reservation){ one->ticket, one->id, one->incarnation }, err);
+        } else {
+            one->state = REQUEST_REFUSED;
+            one->incarnation = 0;
+        }
     }
-    request_write_answer(q, text);
-    lease_word_key(&r->lock.lease, q->ticket, LEASE_TURN, key);
-    st = store_swap_text(r->store, key, "", text, deadline_ns, &now, err);
+    return st;
+}
+
+/* Tells the joiners that were open their ids, or that they are called. If another holder has given
+ * ids meanwhile, we have lost the lock: that holder tells them. */
+static void tell_reserved(struct membership_list *r, const bool *open, bool lost,
+                          uint64_t deadline_ns)
+{
+    struct requests *q = &r->requests;
+    struct ticket_keys k;
+    char text[LEASE_ANSWER];
+
+    if (ticket_keys_init(&k, q->n, NULL) != TENREC_OK) {
+        ticket_keys_finish(&k);
+        return;
+    }
+    for (size_t i = 0; i < q->n; i++) {
+        struct request *one = &q->list[i];
+
+        if (!open[i])
+            continue;
+        if (lost && one->state == REQUEST_RESERVED)
+            one->state = REQUEST_REFUSED;
+        else if (one->state == REQUEST_RESERVED)
+            request_write_answer(one, text);
+        if (one->state == REQUEST_RESERVED || !one->incarnation)
+            ticket_keys_set(&k, &r->lock.lease, one->ticket, LEASE_TURN,
+                            one->incarnation ? text : LEASE_CALL);
+    }
+    store_set_all(r->store, k.key, k.value, k.n, deadline_ns, NULL);
+    ticket_keys_finish(&k);
+}
+
+static tenrec_status reserve_all(struct membership_list *r, struct reservations *s,
+                                 struct membership_view *v, uint64_t deadline_ns, bool *ret_lost,
+                                 tenrec_error *err)
+{
+    struct membership_view_entry me = { .id = r->id, .incarnation = r->incarnation };
+    struct requests *q = &r->requests;
+    int64_t last = 0;
+    size_t open = 0;
+    bool done = true;
+    tenrec_status st = membership_list_list(r->store, deadline_ns, v, NULL, err);
+
+    snprintf(me.name, sizeof me.name, "%s", r->name);
+    if (st == TENREC_OK && !membership_view_by_id(v, me.id))
+        st = membership_view_add(v, &me, err);
     if (st == TENREC_OK)
-        q->state = strcmp(now, text) == 0 ? REQUEST_RESERVED : REQUEST_REFUSED;
-    free(now);
+        st = reservations_read(r, deadline_ns, s, err);
+    if (st == TENREC_OK)
+        st = find_reserved(q, s, v, &open, err);
+    if (st == TENREC_OK && open)
+        st = store_add(r->store, "incarnations", (int64_t)open, deadline_ns, &last, err);
+    if (st == TENREC_OK && open)
+        st = reserve_open(q, s, v, last - (int64_t)open + 1, err);
+    if (st == TENREC_OK && open)
+        st = reservations_replace(r, s, q->from, deadline_ns, &done, err);
+    *ret_lost = !done;
     return st;
 }
 
 tenrec_status requests_reserve(struct membership_list *r, uint64_t deadline_ns, bool *ret_some,
                                tenrec_error *err)
 {
-    struct membership_view_entry me = { .id = r->id, .incarnation = r->incarnation };
     struct membership_view v = { .version = 0 };
+    struct reservations s = { .n = 0 };
     struct requests *q = &r->requests;
-    int64_t last = 0;
-    size_t open = 0;
-    tenrec_status st;
+    bool *open = memory_new(q->n + 1, sizeof *open), lost = false;
+    tenrec_status st = TENREC_OK;
 
     *ret_some = false;
-    for (size_t i = 0; i < q->n; i++)
-        *ret_some = *ret_some || is_open(&q->list[i]);
-    if (!*ret_some)
-        return TENREC_OK;
-    st = membership_list_list(r->store, deadline_ns, &v, NULL, err);
-    snprintf(me.name, sizeof me.name, "%s", r->name);
-    if (st == TENREC_OK && !membership_view_by_id(&v, me.id))
-        st = membership_view_add(&v, &me, err);
-    if (st == TENREC_OK)
-        st = find_answers(r, &v, deadline_ns, &open, err);
-    if (st == TENREC_OK && open)
-        st = store_add(r->store, "incarnations", (int64_t)open, deadline_ns, &last, err);
-    for (size_t i = 0; i < q->n && st == TENREC_OK; i++)
-        if (is_open(&q->list[i]))
-            st = reserve_one(r, &q->list[i], &v, last - (int64_t)--open, deadline_ns, err);
+    if (!open)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the requests of %zu workers", q->n);
+    for (size_t i = 0; i < q->n; i++) {
+        open[i] = is_open(&q->list[i]);
+        *ret_some = *ret_some || open[i];
+    }
+    if (*ret_some)
+        st = reserve_all(r, &s, &v, deadline_ns, &lost, err);
+    if (*ret_some && st == TENREC_OK)
+        tell_reserved(r, open, lost, deadline_ns);
+    reservations_finish(&s);
     membership_view_finish(&v);
+    free(open);
     return st;
 }
 

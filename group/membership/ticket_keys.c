@@ -5,6 +5,7 @@
 #include "group/membership/lease.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 void ticket_keys_finish(struct ticket_keys *k)
 {
@@ -31,4 +32,16 @@ void ticket_keys_add(struct ticket_keys *k, const struct lease *l, int64_t ticke
     lease_word_key(l, ticket, word, k->text[k->n]);
     k->key[k->n] = k->text[k->n];
     k->n++;
+}
+
+/* Out of memory the owner of the ticket polls. */
+void ticket_keys_set(struct ticket_keys *k, const struct lease *l, int64_t ticket,
+                     enum lease_word word, const char *text)
+{
+    struct store_value *v = &k->value[k->n];
+
+    v->data = memory_text(text);
+    v->len = v->data ? strlen(text) : 0;
+    if (v->data)
+        ticket_keys_add(k, l, ticket, word);
 }

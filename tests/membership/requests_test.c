@@ -228,6 +228,62 @@ TEST_WITH(requests_of_many_joiners_leave_all_records_in_one_value, begin, end)
     membership_list_close(&r);
 }
 
+/* ---- two holders ----------------------------------------------------------------- */
+
+static atomic_bool other_acts;
+
+/* Another holder, which has taken the lock over, gives ids first, and dies. */
+static tenrec_status give_first(enum hooked_op op, const char *key)
+{
+    static const char ids[] = "TRI1\1\0\0\0\0\0\0\0" /* one: */
+                              "\2\0\0\0\0\0\0\0"     /* ticket */
+                              "\11\0\0\0\0\0\0\0"    /* id */
+                              "\144\0\0\0\0\0\0";    /* life; the text ends with a NUL */
+
+    if (op == HOOKED_COMPARE_SET && strstr(key, "lock/ids") && atomic_exchange(&other_acts, false))
+        assert_status(tenrec_store_set(hooks.inner, key, ids, sizeof ids, TEST_MS, &err), &err);
+    return TENREC_OK;
+}
+
+TEST_WITH(requests_get_one_id_from_two_holders, begin, end)
+{
+    struct membership_list r = lead(LONG_MS);
+    struct waiter w = { .lease_ms = LONG_MS };
+    struct membership_view v;
+
+    start(&w, wait_and_join);
+    assert_becomes(asks(2));
+    atomic_store(&other_acts, true);
+    hooks.before = give_first;
+    assert_status(membership_list_join(&r, "here", NULL, soon(), &v, &err), &err);
+    assert_false(atomic_load(&other_acts));
+    hooks.before = NULL;
+    assert_int_equal(v.n, 1);
+    membership_view_finish(&v);
+    must_end(&w); /* by itself: we have given it no id */
+    assert_int_equal(w.v.n, 2);
+    finish(&w);
+    membership_list_close(&r);
+}
+
+TEST_WITH(requests_get_the_id_that_a_dead_holder_has_given, begin, end)
+{
+    struct membership_list r = lead(LONG_MS);
+    struct waiter w = { .lease_ms = LONG_MS };
+    struct membership_view v;
+
+    atomic_store(&other_acts, true);
+    give_first(HOOKED_COMPARE_SET, "tenrec/g/lock/ids");
+    start(&w, wait_and_join);
+    assert_becomes(asks(2));
+    assert_status(membership_list_join(&r, "here", NULL, soon(), &v, &err), &err);
+    assert_non_null(membership_view_find(&v, 9, 100));
+    membership_view_finish(&v);
+    must_end(&w);
+    finish(&w);
+    membership_list_close(&r);
+}
+
 /* ---- the holder dies ------------------------------------------------------------- */
 
 static int alive_for; /* operations; < 0: for ever */
@@ -329,6 +385,7 @@ static void count_complaints(void *arg, enum tenrec_log_level level, const char 
 {
     (void)arg, (void)level, (void)part;
     if (strstr(text, "ticket 2 of group \"g\": malformed request") ||
+        strstr(text, "the key lock/ids of group \"g\" is malformed") ||
         strstr(text, "the key lock/head of group \"g\" is malformed"))
         atomic_fetch_add(&complaints, 1);
 }
@@ -357,6 +414,27 @@ TEST_WITH(requests_that_are_malformed_are_named_and_stop_no_joiner, begin, end)
     assert_status(membership_list_reserve(&r, -1, "w{rank}", soon(), &err), &err);
     assert_status(membership_list_join(&r, "here", NULL, soon(), &v, &err), &err);
     membership_view_finish(&v);
+    membership_list_close(&r);
+}
+
+TEST_WITH(requests_are_served_when_the_given_ids_are_malformed, begin, end)
+{
+    struct membership_list r = lead(LONG_MS);
+    struct waiter w = { .lease_ms = LONG_MS };
+    struct membership_view v;
+
+    put("tenrec/g/lock/ids", "malformed");
+    atomic_store(&complaints, 0);
+    tenrec_log_set_callback(count_complaints, NULL);
+    start(&w, wait_and_join);
+    assert_becomes(asks(2));
+    assert_status(membership_list_join(&r, "here", NULL, soon(), &v, &err), &err);
+    tenrec_log_set_callback(NULL, NULL);
+    assert_int_equal(atomic_load(&complaints), 1);
+    assert_int_equal(v.n, 2);
+    membership_view_finish(&v);
+    must_end(&w);
+    finish(&w);
     membership_list_close(&r);
 }
 
