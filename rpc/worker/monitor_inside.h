@@ -201,6 +201,8 @@ tenrec_status monitor_apply(struct monitor *m, struct membership_view *v, tenrec
 
 /* That member is about to leave: its name does not resolve any more. */
 void monitor_leaves(struct monitor *m, tenrec_peer id, int64_t incarnation);
+/* Returns true if it has said so. By the thread. */
+bool monitor_is_leaving(const struct monitor *m, tenrec_peer id, int64_t incarnation);
 
 /* Applies what another member tells about that version. Returns false if that does not lead to it
  * from our view: the store has to be read. By the thread; no lock held. */

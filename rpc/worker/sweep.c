@@ -47,7 +47,8 @@ static bool is_skipped(void *arg, const struct membership_view_entry *e)
 {
     const struct monitor *m = arg;
 
-    return ((size_t)e->id < m->n_shunned && m->shunned[e->id] == e->incarnation) ||
+    return monitor_is_leaving(m, e->id, e->incarnation) ||
+           ((size_t)e->id < m->n_shunned && m->shunned[e->id] == e->incarnation) ||
            heartbeats_suspects(&m->beats, e->id, e->incarnation);
 }
 

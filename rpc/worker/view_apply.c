@@ -464,6 +464,13 @@ void monitor_leaves(struct monitor *m, tenrec_peer id, int64_t incarnation)
     peers_remove(&w->peers, id);
 }
 
+bool monitor_is_leaving(const struct monitor *m, tenrec_peer id, int64_t incarnation)
+{
+    const struct view_apply_member *k = known_find(m, id, incarnation);
+
+    return k && k->leaving;
+}
+
 /* Returns true if the worker's name may be given to a life that joined. */
 static bool name_is_free(struct monitor *m, const struct view_news *n, const char *name)
 {
