@@ -61,7 +61,13 @@ def mypy(*paths):
 
 
 def types_of_package_and_examples_are_strict():
-    done = mypy("bindings/python/tenrec_rpc", "examples/python")
+    done = mypy("bindings/python/tenrec_rpc", "examples/python", "--exclude", "/adapters/")
+    equal(done.returncode, 0, f"exit status of mypy, which printed {done.stdout}")
+
+
+def types_of_adapters_are_strict_but_for_classes_of_others():
+    # torch is not read, which takes minutes, and the others are not installed.
+    done = mypy("bindings/python/tenrec_rpc", "--ignore-missing-imports", "--follow-imports=skip", "--allow-subclassing-any")
     equal(done.returncode, 0, f"exit status of mypy, which printed {done.stdout}")
 
 

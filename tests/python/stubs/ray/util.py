@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: Apache-2.0
+def get_node_ip_address():
+    return "127.0.0.1"
