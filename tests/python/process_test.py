@@ -73,6 +73,16 @@ def process_trains_with_a_parameter_server():
     contains(done.stdout, "parameter_server: error 0.00")
 
 
+def process_samples_a_graph_of_several_workers():
+    if not importlib.util.find_spec("numpy"):
+        raise Skipped("no numpy")
+    for n in (1, 4):  # alone it reads nothing
+        done = run(TENREC, "run", "-n", n, "--", sys.executable, os.path.join(ROOT, "examples/python/sampling.py"), 3,
+                   env=environment(PYTHONPATH=os.environ["PYTHONPATH"]))
+        equal(done.returncode, 0, f"exit status of {n} workers, {done.stderr}")
+        equal((done.stdout.count("3 batches as of the whole graph"), done.stdout.count(" 0 rows read")), (n, 1 if n == 1 else 0))
+
+
 def process_in_c_calls_functions_of_one_in_python():
     def side(rank, *command):
         return start(*command, env=environment(PYTHONPATH=os.environ["PYTHONPATH"], RANK=str(rank), WORLD_SIZE="2", **meeting))
