@@ -5,6 +5,7 @@ import os
 import pickle
 import re
 import threading
+import traceback
 
 from cases import contains, equal, main, true
 from workers import refused, started, tenrec
@@ -71,6 +72,69 @@ def error_of_a_built_in_class_is_of_it():
             equal((type(again), str(again), again.worker), (type(e), str(e), "w1"))
         for name in ["own", "Exception", "RuntimeError", "StopIteration", "KeyboardInterrupt", "SystemExit", "GeneratorExit"]:
             equal(type(refused(tenrec.RemoteError, w0.call, "w1", "raises", name)), tenrec.RemoteError)
+
+
+def error_shows_where_the_function_failed_as_a_note():
+    def outer():
+        refuse()
+    with started() as (w0, w1):
+        w1.register(outer)
+        e = refused(ValueError, w0.call, "w1", "outer")
+        line = refuse.__code__.co_firstlineno + 1
+        equal(e.places, (f"error_test.py:{line} in refuse", f"error_test.py:{outer.__code__.co_firstlineno + 1} in outer"))
+        equal(e.text, f"ValueError: no luck (error_test.py:{line} in refuse)")
+        printed = "".join(traceback.format_exception(e))
+        contains(printed, f"""no luck (error_test.py:{line} in refuse)
+Traceback of worker 'w1' (most recent call last):
+  File "error_test.py", line {outer.__code__.co_firstlineno + 1}, in outer
+  File "error_test.py", line {line}, in refuse
+""")
+        again = pickle.loads(pickle.dumps(e))
+        equal((again.__notes__, again.places), (e.__notes__, e.places))
+
+
+def error_of_a_coroutine_shows_its_own_places_only():
+    async def later():
+        refuse()
+    with started() as (w0, w1):
+        w1.register(later)
+        e = refused(ValueError, w0.call, "w1", "later")
+        equal([place.split(" in ")[1] for place in e.places], ["refuse", "later"])
+
+
+def error_that_passes_a_worker_has_the_places_of_both():
+    with started(3) as (w0, w1, w2):
+        w2.register(refuse)
+        w1.register("pass_on", lambda: w1.call("w2", "refuse"))
+        e = refused(ValueError, w0.call, "w1", "pass_on")
+        equal([place.split(" in ")[1] for place in e.places], ["refuse", "<lambda>"])
+        equal(e.text.count("error_test.py"), 1)
+
+
+def error_note_is_bounded_and_has_the_innermost_places():
+    def deep(n):
+        return deep(n - 1) if n else refuse()
+
+    def long():
+        raise ValueError("\u00e9" * 5000)
+    with started() as (w0, w1):
+        w1.register(deep)
+        w1.register(long)
+        e = refused(ValueError, w0.call, "w1", "deep", 300)
+        true(2 < len(e.places) < 20, f"number of places in {e.places}")
+        contains(e.places[0], " in refuse")
+        contains(e.__notes__[0], "(most recent call last):\n  ...\n  File")
+        e = refused(ValueError, w0.call, "w1", "long")
+        contains(e.text, "\u00e9... (error_test.py:")
+        equal(len(e.places), 1)
+
+
+def error_without_a_place_has_no_note():
+    with started() as (w0, w1):
+        w1.register("number", int)  # in C
+        e = refused(ValueError, w0.call, "w1", "number", "x")
+        equal((e.places, hasattr(e, "__notes__")), ((), False))
+        equal(refused(tenrec.NotFoundError, w0.call, "w1", "nothing").places, ())
 
 
 def error_that_a_function_raises_is_that_of_the_caller():

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import builtins
 import concurrent.futures
-import os
 import re
 import traceback
 from typing import Any
+
+from ._places import places_of, split_places, to_note, with_places
 
 
 class Error(Exception):
@@ -27,6 +28,8 @@ class Error(Exception):
     from_callee: bool = False
     #: Text without the status.
     text: str
+    #: Where the called function failed, the innermost place first; also a note, which a traceback of Python shows.
+    places: tuple[str, ...] = ()
 
     def __init__(self, text: str, *, status: str | None = None) -> None:
         super().__init__(text)
@@ -144,7 +147,7 @@ def _remote_class(text: str) -> type[Error]:
     name = built_in.__name__
     if name not in _restored:
         def reduce(self: Error) -> Any:
-            return make, (self.status, self.text, self.worker, self.from_callee, 0)
+            return make, (self.status, self.text, self.worker, self.from_callee, 0), self.__dict__
         _restored[name] = type(name, (RemoteError, built_in), {"__module__": __name__, "__reduce__": reduce,
                                                                "__doc__": f"A {name} of the called function."})
     return _restored[name]
@@ -152,8 +155,13 @@ def _remote_class(text: str) -> type[Error]:
 
 def make(status: str, text: str, worker: str, from_callee: bool, errno: int) -> Error:
     """Makes the exception of an error of the library."""
-    kind = _remote_class(text) if status == "EREMOTE" and from_callee else _CLASSES.get(status, Error)
-    made = kind(text, status=status)
+    raised = status == "EREMOTE" and from_callee
+    kind = _remote_class(text) if raised else _CLASSES.get(status, Error)
+    message, places = split_places(text) if raised else (text, [])
+    made = kind(f"{message} ({places[0]})" if places else text, status=status)
+    if places:
+        made.places = tuple(places)
+        made.add_note(to_note(worker, places))
     made.worker = worker
     made.from_callee = from_callee
     if errno and isinstance(made, OSError):
@@ -170,10 +178,9 @@ def _plain(text: object) -> str:
 def describe(error: BaseException) -> tuple[str, str]:
     """Returns status and text for the caller of a function that raised `error`."""
     if isinstance(error, Error):
-        return _plain(error.status), _plain(error.text)
+        if not error.places:
+            return _plain(error.status), _plain(error.text)
+        message, places = split_places(error.text)[0], [*error.places, *places_of(error)]  # it has passed another worker
+        return _plain(error.status), with_places(_plain(message), [_plain(place) for place in places])
     text = "".join(traceback.format_exception_only(type(error), error)).strip()
-    frames = traceback.extract_tb(error.__traceback__)
-    if frames:
-        last = frames[-1]
-        text += f" ({os.path.basename(last.filename)}:{last.lineno} in {last.name})"
-    return "EREMOTE", _plain(text)
+    return "EREMOTE", with_places(_plain(text), [_plain(place) for place in places_of(error)])
