@@ -137,7 +137,7 @@ def tables(stated, checked):
     text = ""
     for kind, header in HEADERS.items():
         text += (f"\n## {TITLES[kind]}: `tenrec/{header}`\n\n"
-                 "| rule | what it says | what happens otherwise | tested by |\n|---|---|---|---|\n")
+                 "| rule | text | if a plugin breaks it | tested by |\n|---|---|---|---|\n")
         for number, places in stated.items():
             if not number.startswith(kind + "-"):
                 continue

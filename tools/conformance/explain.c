@@ -27,7 +27,7 @@ static void explain_wrapped(const char *indent, const char *text, size_t len)
     }
 }
 
-/* The row of a rule: "| AG-10 | what it says | what happens otherwise | tested by |". */
+/* The row of a rule: "| AG-10 | text | if a plugin breaks it | tested by |". */
 static void explain_rule(const char *rule, size_t len)
 {
     for (const char *const *line = text_rules; *line; line++) {
