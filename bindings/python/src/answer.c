@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* answer.c - the answer of a call whose function has returned: that of a coroutine. */
+/* answer.c - the answer of a call whose function has returned: that of a coroutine, or of
+ * TENREC_LATER. */
 #include "value.h"
 #include "worker.h"
 
@@ -84,7 +85,7 @@ static void answer_dealloc(PyObject *self)
     tenrec_error err;
 
     if (me->call && me->forks == forked_count()) {
-        tenrec_fail(&err, TENREC_ECANCELED, "the coroutine ended without a result");
+        tenrec_fail(&err, TENREC_ECANCELED, "the function ended without an answer");
         answer_finish(me->call, err.code, &err);
     }
     Py_XDECREF(me->worker);

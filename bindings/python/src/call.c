@@ -13,14 +13,32 @@ static bool call_read_args(struct call *c, PyObject *args, long long ms)
     return values_read(&c->args, args);
 }
 
+/* The memory for the result. false with an exception. */
+static bool call_read_into(struct call *c, PyObject *memory)
+{
+    struct tenrec_tensor *tensor;
+
+    c->into = memory_tensor(memory);
+    tensor = c->into ? tensor_of(c->into) : NULL;
+    if (!tensor)
+        return false;
+    if (tenrec_tensor_desc(tensor)->flags & TENREC_TENSOR_READ_ONLY) {
+        PyErr_SetString(PyExc_BufferError, "the memory for the result is read-only");
+        return false;
+    }
+    c->options.into = tensor;
+    return true;
+}
+
 bool call_read(struct call *c, PyObject *args)
 {
-    PyObject *values;
+    PyObject *values, *into = NULL;
     long long ms;
 
     memset(c, 0, sizeof *c);
-    return PyArg_ParseTuple(args, "ssO!L", &c->to, &c->function, &PyTuple_Type, &values, &ms) &&
-           call_read_args(c, values, ms);
+    return PyArg_ParseTuple(args, "ssO!L|O", &c->to, &c->function, &PyTuple_Type, &values, &ms,
+                            &into) &&
+           call_read_args(c, values, ms) && (!into || call_read_into(c, into));
 }
 
 bool call_read_of_rref(struct call *c, PyObject *args)
@@ -36,6 +54,7 @@ bool call_read_of_rref(struct call *c, PyObject *args)
 void call_finish(struct call *c)
 {
     values_finish(&c->args);
+    Py_CLEAR(c->into); /* the call shares its memory */
     garbage_drain();
 }
 
@@ -62,9 +81,9 @@ PyObject *call_future(tenrec_status st, struct tenrec_future *f, const tenrec_er
     return st ? error_raise(err) : future_wrap(f, worker);
 }
 
-/* wait: without the GIL being had back meanwhile, as others want it, too. This thread reads the
- * answer: the worker's own sleeps. */
-static PyObject *call_start(PyObject *worker, PyObject *args, bool wait, call_end_fn *end)
+/* flags: of the call, which is waited for with any of them: without the GIL being had back
+ * meanwhile, as others want it, too. This thread reads the answer: the worker's own sleeps. */
+static PyObject *call_start(PyObject *worker, PyObject *args, uint32_t flags, call_end_fn *end)
 {
     struct tenrec_worker *w = worker_of(worker);
     struct tenrec_future *f = NULL;
@@ -77,10 +96,10 @@ static PyObject *call_start(PyObject *worker, PyObject *args, bool wait, call_en
         return NULL;
     read = call_read(&c, args);
     if (read) {
-        c.options.flags = wait ? TENREC_WAIT_NEXT : 0;
+        c.options.flags = flags;
         Py_BEGIN_ALLOW_THREADS
         st = tenrec_rpc_async(w, c.to, c.function, c.args.item, c.args.n, &c.options, &f, &err);
-        if (st == TENREC_OK && wait)
+        if (st == TENREC_OK && flags)
             (void)tenrec_future_wait(f, WAIT_SLICE_MS, NULL);
         Py_END_ALLOW_THREADS
     }
@@ -90,12 +109,17 @@ static PyObject *call_start(PyObject *worker, PyObject *args, bool wait, call_en
 
 PyObject *call_sync(PyObject *worker, PyObject *args)
 {
-    return call_start(worker, args, true, call_result);
+    return call_start(worker, args, TENREC_WAIT_NEXT, call_result);
+}
+
+PyObject *call_one_way(PyObject *worker, PyObject *args)
+{
+    return call_start(worker, args, TENREC_ONE_WAY, call_result);
 }
 
 PyObject *call_async(PyObject *worker, PyObject *args)
 {
-    return call_start(worker, args, false, call_future);
+    return call_start(worker, args, 0, call_future);
 }
 
 PyObject *call_remote(PyObject *worker, PyObject *args)

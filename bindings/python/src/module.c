@@ -35,6 +35,18 @@ static PyObject *module_use(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* use_codecs(encoders, decode) */
+static PyObject *module_use_codecs(PyObject *module, PyObject *args)
+{
+    PyObject *encoders, *decode;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!O", &PyDict_Type, &encoders, &decode))
+        return NULL;
+    value_use(encoders, decode);
+    Py_RETURN_NONE;
+}
+
 static PyObject *module_stop(PyObject *module, PyObject *unused)
 {
     (void)module;
@@ -45,6 +57,7 @@ static PyObject *module_stop(PyObject *module, PyObject *unused)
 
 static PyMethodDef module_functions[] = {
     { "use", module_use, METH_VARARGS, NULL },
+    { "use_codecs", module_use_codecs, METH_VARARGS, NULL },
     { "stop", module_stop, METH_NOARGS, NULL },
     { "new_tensor", memory_new, METH_VARARGS, NULL },
     { NULL, NULL, 0, NULL },

@@ -209,6 +209,39 @@ static bool value_read_object(struct values *v, PyObject *o, struct tenrec_value
     return value_keep(v, capsule);
 }
 
+/* ---- registered classes ----------------------------------------------------------------- */
+
+static PyObject *value_encoders; /* a dict: class: function that makes a plain value */
+static PyObject *value_decode;
+
+void value_use(PyObject *encoders, PyObject *decode)
+{
+    python_hold(&value_encoders, encoders);
+    python_hold(&value_decode, decode);
+}
+
+PyObject *value_decoder(void)
+{
+    return value_encoders && PyDict_Size(value_encoders) > 0 ? value_decode : NULL;
+}
+
+/* The function for objects of the class of `o`, borrowed; NULL, maybe with an exception: none. */
+static PyObject *value_encoder(PyObject *o)
+{
+    return value_decoder() ? PyDict_GetItemWithError(value_encoders, (PyObject *)Py_TYPE(o)) : NULL;
+}
+
+static bool value_read_encoded(struct values *v, PyObject *o, PyObject *encode,
+                               struct tenrec_value *ret, int depth)
+{
+    PyObject *plain;
+
+    Py_INCREF(encode);
+    plain = PyObject_CallFunctionObjArgs(encode, o, NULL);
+    Py_DECREF(encode);
+    return value_keep(v, plain) && value_read(v, plain, ret, depth + 1);
+}
+
 /* ---- all ------------------------------------------------------------------------------- */
 
 static bool value_read_number(PyObject *o, struct tenrec_value *ret)
@@ -222,6 +255,8 @@ static bool value_read_number(PyObject *o, struct tenrec_value *ret)
 
 static bool value_read(struct values *v, PyObject *o, struct tenrec_value *ret, int depth)
 {
+    PyObject *encode;
+
     if (depth > DEEPEST) {
         PyErr_Format(PyExc_ValueError, "the value is nested deeper than %d", DEEPEST);
         return false;
@@ -230,6 +265,9 @@ static bool value_read(struct values *v, PyObject *o, struct tenrec_value *ret, 
         *ret = tenrec_value_nil();
         return true;
     }
+    encode = value_encoder(o); /* first: a member of an enumeration may be an int, too */
+    if (encode || PyErr_Occurred())
+        return encode && value_read_encoded(v, o, encode, ret, depth);
     if (PyBool_Check(o)) {
         *ret = tenrec_value_bool(o == Py_True);
         return true;

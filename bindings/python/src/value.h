@@ -40,6 +40,13 @@ void values_finish(struct values *v); /* with the GIL */
  */
 PyObject *value_to_python(const struct tenrec_value *v, PyObject *worker);
 
+/* Sets what is done with objects of registered classes: a dict of functions that make plain values,
+ * by class, and a function that makes objects of dicts (codecs.py). */
+void value_use(PyObject *encoders, PyObject *decode);
+
+/* The latter, borrowed; NULL, without an exception, while no class is registered. */
+PyObject *value_decoder(void);
+
 /* element.c: types of elements, as Tenrec, the buffer protocol and people name them. */
 
 /* The type of a buffer's elements; false with an exception when Tenrec has none.

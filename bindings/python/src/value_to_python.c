@@ -16,6 +16,23 @@ static PyObject *value_to_list(const struct tenrec_value *v, PyObject *worker)
     return list;
 }
 
+/* The object of a registered class that a dict of n entries stands for, or the dict.
+ *
+ * dict     taken; NULL passes a failure on
+ */
+static PyObject *value_decoded(PyObject *dict, uint64_t n)
+{
+    PyObject *decode = dict && n == 2 ? value_decoder() : NULL, *made;
+
+    if (!decode)
+        return dict;
+    Py_INCREF(decode);
+    made = PyObject_CallFunctionObjArgs(decode, dict, NULL);
+    Py_DECREF(decode);
+    Py_DECREF(dict);
+    return made;
+}
+
 static PyObject *value_to_dict(const struct tenrec_value *v, PyObject *worker)
 {
     PyObject *dict = PyDict_New();
@@ -27,7 +44,7 @@ static PyObject *value_to_dict(const struct tenrec_value *v, PyObject *worker)
             Py_CLEAR(dict);
         Py_XDECREF(item);
     }
-    return dict;
+    return value_decoded(dict, v->n);
 }
 
 /* What Worker's as_tensor makes of a received tensor. */

@@ -257,6 +257,7 @@ static PyMethodDef worker_methods[] = {
     { "_register", function_register, METH_VARARGS, NULL },
     { "_call", call_sync, METH_VARARGS, NULL },
     { "_call_async", call_async, METH_VARARGS, NULL },
+    { "_call_one_way", call_one_way, METH_VARARGS, NULL },
     { "_remote", call_remote, METH_VARARGS, NULL },
     { "_rref", call_rref, METH_O, NULL },
     { "_region", region_new, METH_VARARGS, NULL },

@@ -21,13 +21,15 @@ bool worker_is_own(const PyObject *self);
 
 /* call.c: calls of other workers: methods of tenrec_rpc._core.Worker. */
 
-/* What a call needs, from the arguments (..., function, args, ms) of a method. Finish it, also
- * after a failure, which returns false with an exception. */
+/* What a call needs, from the arguments (..., function, args, ms) of a method, and a further one
+ * for the memory of the result. Finish it, also after a failure, which returns false with an
+ * exception. */
 struct call {
     const char *to; /* NULL in a call of a reference */
     const char *function;
     struct values args;
     struct tenrec_call_options options;
+    PyObject *into; /* a tenrec.Tensor for the result, or NULL */
 };
 
 bool call_read(struct call *c, PyObject *args);
@@ -40,7 +42,9 @@ typedef PyObject *call_end_fn(tenrec_status st, struct tenrec_future *f, const t
                               PyObject *worker);
 call_end_fn call_result, call_future;
 
-/* _call(to, function, args, ms), _call_async and _remote likewise; _rref(value) */
+/* _call(to, function, args, ms[, into]), _call_async likewise; _call_one_way and _remote without
+ * `into`; _rref(value) */
+PyObject *call_one_way(PyObject *worker, PyObject *args);
 PyObject *call_sync(PyObject *worker, PyObject *args);
 PyObject *call_async(PyObject *worker, PyObject *args);
 PyObject *call_remote(PyObject *worker, PyObject *args);

@@ -14,10 +14,12 @@
 See docs/python.md.
 """
 from . import _core
-from ._core import Tensor
+from ._core import Answer, Tensor
+from .codecs import register_type
 from .errors import (CanceledError, ConnectionError, Error, ExistsError, InvalidError, NoMemoryError, NotFoundError, PermissionError, RemoteError, StaleError,
                      SystemError, TimeoutError, UnsupportedError, describe, make)
 from .future import Future, Transfer
+from .later import later
 from .link import Link
 from .member import Member, View
 from ._paths import get_include, get_library
@@ -31,9 +33,9 @@ from .worker import Worker
 
 __version__ = _core.version
 __all__ = [
-    "CanceledError", "ConnectionError", "Error", "ExistsError", "Future", "InvalidError", "Link", "Member", "NoMemoryError", "NotFoundError", "Pair",
+    "Answer", "CanceledError", "ConnectionError", "Error", "ExistsError", "Future", "InvalidError", "Link", "Member", "NoMemoryError", "NotFoundError", "Pair",
     "PermissionError", "RRef", "Read", "Region", "RegionRef", "RemoteError", "Shard", "StaleError", "SystemError", "Tensor", "TimeoutError", "Transfer", "UnsupportedError", "View",
-    "Weights", "Worker", "Write", "call", "call_async", "empty", "get_include", "get_library", "get_worker", "init_rpc", "pair", "proxy", "register", "remote", "rref", "shutdown",
+    "Weights", "Worker", "Write", "call", "call_async", "empty", "get_include", "get_library", "get_worker", "init_rpc", "later", "pair", "proxy", "register", "register_type", "remote", "rref", "shutdown",
 ]
 
 _core.use(make, describe, Future, Transfer, RRef, Region, RegionRef, Weights, Link)

@@ -20,6 +20,7 @@ from .callbacks import Callbacks
 from .coroutine import coroutine_starter
 from .errors import Error, make
 from .future import Future, Transfer
+from .later import answers_later, later_starter
 from .link import Link
 from .member import Member, View
 from .proxy import Proxy, name_of, packed, remember_name
@@ -106,8 +107,12 @@ class Worker(_core.Worker):
             name, function = name.__name__, name
         if not callable(function):
             raise TypeError(f"'{name}' is {function!r}, expected a function")
-        later = inspect.iscoroutinefunction(function)
-        self._register(name, coroutine_starter(function) if later else function, later)
+        if answers_later(function):
+            self._register(name, later_starter(function), True)
+        elif inspect.iscoroutinefunction(function):
+            self._register(name, coroutine_starter(function), True)
+        else:
+            self._register(name, function, False)
         remember_name(function, name)
         return function
 
@@ -201,6 +206,21 @@ class Worker(_core.Worker):
     def call_async(self, to: str, function: Any, /, *args: Any, timeout: Any = None, **keywords: Any) -> Future:
         """Starts the call and returns its Future."""
         return cast(Future, self._call_async(to, name_of(function), packed(args, keywords), to_ms(timeout)))
+
+    def call_one_way(self, to: str, function: str | Callable[..., Any], /, *args: Any, **keywords: Any) -> None:
+        """Calls the function without an answer: returns when the call is handed to the backend. Neither the function's errors
+        nor a loss of the call are reported."""
+        self._call_one_way(to, name_of(function), packed(args, keywords), to_ms(None))
+
+    def call_into(self, into: Any, to: str, function: str | Callable[..., Any], /, *args: Any, timeout: float | None = None, **keywords: Any) -> Any:
+        """As call, and receives the first tensor of the result in the memory of `into`, of the same type and shape: a tensor
+        of Tenrec, or any object with a buffer or DLPack, contiguous. After an error its elements are undefined."""
+        return self._call(to, name_of(function), packed(args, keywords), to_ms(timeout), own_memory(into))
+
+    def call_into_async(self, into: Any, to: str, function: str | Callable[..., Any], /, *args: Any, timeout: float | None = None,
+                        **keywords: Any) -> Future:
+        """Starts it and returns its Future. The memory is used until then."""
+        return cast(Future, self._call_async(to, name_of(function), packed(args, keywords), to_ms(timeout), own_memory(into)))
 
     @overload
     def remote(self, to: str, function: Callable[P, Any], /, *args: P.args, **keywords: P.kwargs) -> RRef: ...
