@@ -149,4 +149,7 @@ def coroutine_starter(function: Function) -> Callable[..., object]:
 
     if isinstance(loop, _Loop):
         return functools.partial(loop.begin, function)
-    return functools.partial(loop.call_soon_threadsafe, _begin, loop, function)
+
+    def start(answer: _core.Answer, args: tuple[Any, ...], keywords: dict[str, Any] | None) -> None:
+        loop.call_soon_threadsafe(_begin, loop, function, answer, args, keywords)
+    return start

@@ -14,9 +14,6 @@ from . import _core
 from ._time import NONE, to_ms
 from .errors import CanceledError, TimeoutError  # pylint: disable=redefined-builtin
 
-if TYPE_CHECKING:
-    from .worker import Worker
-
 
 def _wake(loop: asyncio.AbstractEventLoop, waiter: asyncio.Future[None]) -> None:
     def set_result() -> None:
@@ -58,7 +55,6 @@ class Future(_core.Future, concurrent.futures.Future[Any]):
     Each wait makes a new result; tensors in it share the memory of the message.
     """
 
-    _worker: Worker
     _condition: threading.Condition
     _done_callbacks: list[Any]
 
@@ -112,11 +108,11 @@ class Future(_core.Future, concurrent.futures.Future[Any]):
             pass
         return False
 
-    def add_done_callback(self, function: Callable[[Any], object]) -> None:
-        """Lets function(future) run once the future is done: on the asyncio loop that runs where it is added, else on
+    def add_done_callback(self, fn: Callable[[Any], object]) -> None:
+        """Lets fn(future) run once the future is done: on the asyncio loop that runs where it is added, else on
         a thread of the package, or at once. There it must not block: other callbacks wait for it."""
         loop = asyncio._get_running_loop()  # pylint: disable=protected-access
-        super().add_done_callback(function if loop is None else functools.partial(_run_on, loop, function))
+        super().add_done_callback(fn if loop is None else functools.partial(_run_on, loop, fn))
 
     def remove_done_callback(self, function: Callable[[Any], object]) -> int:
         """Removes the callbacks that are this function, and returns their number."""

@@ -15,6 +15,7 @@ class DType(Protocol):
     @property
     def itemsize(self) -> int:
         """Bytes of an element."""
+        ...  # pylint: disable=unnecessary-ellipsis
 
 
 def _name(dtype: str | type[Any] | DType) -> str:

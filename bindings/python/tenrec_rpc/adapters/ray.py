@@ -41,14 +41,16 @@ def register(data_type: type | None = None) -> None:
 
     data_type  torch.Tensor or numpy.ndarray; None: that of torch, where it can be imported
     """
-    if data_type is None:
-        try:
-            import torch
-            data_type = torch.Tensor
-        except ImportError:
-            import numpy
-            data_type = numpy.ndarray
-    register_tensor_transport(NAME, ["cpu"], TenrecTransport, data_type)
+    register_tensor_transport(NAME, ["cpu"], TenrecTransport, data_type or _default())
+
+
+def _default() -> type:
+    try:
+        import torch
+        return torch.Tensor
+    except ImportError:
+        import numpy
+        return numpy.ndarray
 
 
 @dataclass
