@@ -61,7 +61,7 @@ def mypy(*paths, cache="mypy"):
 
 
 def types_of_package_and_examples_are_strict():
-    done = mypy("bindings/python/tenrec_rpc", "examples/python", "--exclude", "/adapters/")
+    done = mypy("bindings/python/tenrec_rpc", "examples/python", "--exclude", "/adapters/|/hello_torch.py")  # torch has no hints for the latter, and takes minutes
     equal(done.returncode, 0, f"exit status of mypy, which printed {done.stdout}")
 
 

@@ -47,10 +47,11 @@ def register(data_type: type | None = None) -> None:
 def _default() -> type:
     try:
         import torch
-        return torch.Tensor
+        found: type = torch.Tensor
     except ImportError:
         import numpy
-        return numpy.ndarray
+        found = numpy.ndarray
+    return found
 
 
 @dataclass
