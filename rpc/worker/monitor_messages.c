@@ -490,6 +490,7 @@ static bool check_arrived(struct tenrec_worker *w, tenrec_peer from, const struc
     struct monitor *m = group_of(w)->monitor;
     struct view_ask *a;
     int64_t n[CHECK_NUMBERS];
+    bool keeps;
 
     if (!m || from < 0 || rref_numbers_read(msg, CHECK_NUMBERS, n, NULL) != TENREC_OK ||
         n[VIEW_FLAGS] != FLAG_THIRD || n[VIEW_ID] != from || n[CHECK_ID] < 0 ||
@@ -504,10 +505,16 @@ static bool check_arrived(struct tenrec_worker *w, tenrec_peer from, const struc
                             .about = (tenrec_peer)n[CHECK_ID],
                             .about_incarnation = n[CHECK_INCARNATION] };
     pthread_mutex_lock(&m->lock);
-    if (membership_view_find(&m->view, a->about, a->about_incarnation) && a->about != m->w->self.id)
-        heartbeats_check(&m->beats, a->about, a->about_incarnation, clock_now_ns(), NULL);
-    monitor_keep(m, &a->ask);
+    keeps = monitor_keeps(m);
+    if (keeps) {
+        if (membership_view_find(&m->view, a->about, a->about_incarnation) &&
+            a->about != m->w->self.id)
+            heartbeats_check(&m->beats, a->about, a->about_incarnation, clock_now_ns(), NULL);
+        monitor_keep(m, &a->ask);
+    }
     pthread_mutex_unlock(&m->lock);
+    if (!keeps) /* the thread that would answer later may have ended */
+        check_ready(w, &a->ask);
     return true;
 }
 

@@ -567,6 +567,36 @@ TEST_WITH(dynamic_member_that_only_one_other_cannot_reach_stays, begin, NULL)
         party_leave(w[i]);
 }
 
+/* The thread that would answer later has ended: an answer after the end of the connections is none.
+ */
+TEST_WITH(dynamic_worker_that_stops_answers_at_once_about_a_third, begin, NULL)
+{
+    struct tenrec_worker *a = party_join(0, NULL, functions_register);
+    struct tenrec_worker *b = party_join(1, NULL, functions_register);
+    struct tenrec_worker *c = party_join(2, NULL, functions_register);
+    struct monitor *m = group_of(a)->monitor;
+    const int64_t of_c = (int64_t)peers_incarnation(&a->peers, 2);
+    int64_t first;
+    bool waits = true;
+
+    monitor_stop(b);
+    pthread_mutex_lock(&m->lock);
+    first = m->n_sent;
+    pthread_mutex_unlock(&m->lock);
+    monitor_consult(m, 2, of_c); /* the members behind it are a and b */
+    for (const uint64_t until_ns = clock_deadline_ms(CLUSTER_LONG_MS); waits;) {
+        pthread_mutex_lock(&m->lock);
+        waits = monitor_probes_wait(m, first);
+        if (waits && !monitor_wait(m, until_ns))
+            fail_msg("no answer");
+        pthread_mutex_unlock(&m->lock);
+    }
+    chain_shutdown(b->chain);
+    party_clear_away(b);
+    party_leave(c);
+    party_leave(a);
+}
+
 /* ---- mixing ---------------------------------------------------------------------------- */
 
 TEST_WITH(dynamic_and_static_workers_do_not_mix, begin, NULL)
