@@ -19,7 +19,6 @@ enum {
     LONGEST_POLL_US = 100000,
     FIRST_ROUND_MS = 500, /* by others: most are called */
     LONGEST_ROUND_MS = 2000,
-    ANSWER_MS = 1000, /* of a store, for an answer that exists */
     LEASE_MIN_MS = 50,
     LEASE_MAX_MS = 600000,
 };
@@ -137,20 +136,17 @@ static tenrec_status lease_draw_ticket(struct lease *l, uint64_t deadline_ns, te
     return store_set(l->store, key, l->wants.data, l->wants.len, deadline_ns, err);
 }
 
-/* Reads whether the holder calls us or has done what we want. Only we remove the key, which exists:
- * if it does not, we poll. */
+/* Reads whether the holder calls us or has done what we want. */
 static tenrec_status lease_read_answer(struct lease *l, const char *key, uint64_t deadline_ns,
                                        tenrec_error *err)
 {
-    const uint64_t soon_ns = clock_deadline_ms(ANSWER_MS);
-    struct store_value v = { .data = NULL };
-    tenrec_status st = store_get_all(l->store, &key, 1,
-                                     soon_ns < deadline_ns ? soon_ns : deadline_ns, &v, NULL, err);
+    struct store_value v;
+    tenrec_status st = store_read(l->store, key, deadline_ns, &v, err);
 
-    if (st == TENREC_OK && strcmp(v.data, LEASE_CALL) != 0)
+    if (st == TENREC_OK && v.data && strcmp(v.data, LEASE_CALL) != 0)
         snprintf(l->answer, sizeof l->answer, "%s", (const char *)v.data);
     free(v.data);
-    return st == TENREC_ETIMEDOUT ? TENREC_OK : st;
+    return st;
 }
 
 /* The end of a round: not later than the lease of the holder that we have seen. */
