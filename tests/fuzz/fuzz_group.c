@@ -142,14 +142,20 @@ static void fuzz_lease(const uint8_t *data, size_t len)
     tenrec_store_close(s);
 }
 
+enum { RECORDS = 40 /* enough to be read in one value */ };
+
 /* A byte says under which key the rest lies. */
 static void fuzz_member_list(const uint8_t *data, size_t len)
 {
-    static const char *const keys[] = {
-        "tenrec/default/view",         "tenrec.groups", "tenrec/default/lock",
-        "tenrec/default/incarnations", TORCH_KIND,      TORCH_TOKEN,
-        "tenrec/default/member/1"
-    };
+    static const char *const keys[] = { "tenrec/default/view",
+                                        "tenrec.groups",
+                                        "tenrec/default/lock",
+                                        "tenrec/default/incarnations",
+                                        TORCH_KIND,
+                                        TORCH_TOKEN,
+                                        "tenrec/default/member/1",
+                                        "tenrec/default/records",
+                                        "tenrec/default/lock/ids" };
     struct tenrec_store *s;
     struct membership_list r;
     struct membership_view v;
@@ -159,13 +165,24 @@ static void fuzz_member_list(const uint8_t *data, size_t len)
         return;
     s = store_with(keys[data[0] % (sizeof keys / sizeof keys[0])], data + 1, len - 1);
     if (membership_list_open(s, "default", "", 1000, &r, &err) == TENREC_OK) {
-        const struct membership_view_entry e = { 0, 1, "worker0" };
-        struct member m = { 0 };
+        struct membership_view_entry e[RECORDS];
+        struct member m[RECORDS];
+        struct reservations ids;
 
         if (membership_list_read(&r, 1, &v, &err) == TENREC_OK)
             membership_view_finish(&v);
-        if (membership_list_records(&r, &e, 1, 1, &m, &err) == TENREC_OK)
-            member_free(&m);
+        for (int i = 0; i < RECORDS; i++) {
+            e[i] = (struct membership_view_entry){ .id = i, .incarnation = i + 1 };
+            snprintf(e[i].name, sizeof e[i].name, "worker%d", i);
+        }
+        if (membership_list_records(&r, e, RECORDS, 1, m, &err) == TENREC_OK)
+            for (int i = 0; i < RECORDS; i++)
+                member_free(&m[i]);
+        if (reservations_read(&r, 1, &ids, &err) == TENREC_OK)
+            for (size_t i = 0; i < ids.n; i++)
+                fuzz_expect(reservations_find(&ids, ids.list[i].ticket) == &ids.list[i] &&
+                            ids.list[i].id < RANKS_MAX);
+        reservations_finish(&ids);
         membership_list_close(&r);
     }
     group_kind_claim_static(s, "default", "", 1, &err);
