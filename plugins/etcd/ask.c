@@ -11,7 +11,7 @@ static bool ask_needs_login(struct etcd_store *s)
     bool needs;
 
     pthread_mutex_lock(&s->lock);
-    needs = *s->user && !*s->token;
+    needs = *s->login.user && !*s->token;
     pthread_mutex_unlock(&s->lock);
     return needs;
 }
@@ -58,7 +58,8 @@ static enum http_end ask_post(struct etcd_store *s, uint32_t endpoint, const cha
 static enum http_end ask_login(struct etcd_store *s, uint32_t endpoint, uint64_t deadline_ns,
                                tenrec_error *err)
 {
-    json_t *request = json_pack("{s:s,s:s}", "name", s->user, "password", s->password), *answer;
+    json_t *request = json_pack("{s:s,s:s}", "name", s->login.user, "password", s->login.password),
+           *answer;
     char *text = ask_text(request, err);
     const struct http_request r = { .body = text };
     enum http_end end = HTTP_NEVER;

@@ -8,28 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One thread of the process makes a change at a time. */
-static bool change_take(struct etcd_store *s, uint64_t deadline_ns)
-{
-    bool taken;
-
-    pthread_mutex_lock(&s->lock);
-    while (s->busy && clock_cond_wait(&s->free, &s->lock, deadline_ns))
-        ;
-    taken = !s->busy;
-    s->busy = true; /* by this thread or another */
-    pthread_mutex_unlock(&s->lock);
-    return taken;
-}
-
-static void change_give(struct etcd_store *s)
-{
-    pthread_mutex_lock(&s->lock);
-    s->busy = false;
-    pthread_cond_signal(&s->free);
-    pthread_mutex_unlock(&s->lock);
-}
-
 static void change_answered(struct etcd_store *s, int64_t revision)
 {
     pthread_mutex_lock(&s->lock);
@@ -152,7 +130,7 @@ static tenrec_status change_once(struct etcd_store *s, struct change *c, char *c
 static tenrec_status change_repeat(struct etcd_store *s, struct change *c, char *const *names,
                                    uint64_t deadline_ns, bool *ret_made, tenrec_error *err)
 {
-    struct backoff gap = { ASKER_GAP_US / 4, ASKER_GAP_MOST_US / 8 };
+    struct backoff gap = ASKER_CONTEST;
     int64_t revision = s->revision;
     bool done = false;
     tenrec_status st;
@@ -161,25 +139,20 @@ static tenrec_status change_repeat(struct etcd_store *s, struct change *c, char 
         st = change_once(s, c, names, deadline_ns, &revision, &done, ret_made, err);
         if (st != TENREC_OK || done)
             return st;
-        if (clock_passed(asker_answer_ns(deadline_ns)))
-            return tenrec_fail(err, TENREC_ETIMEDOUT, "others change the key all the time");
-        if (n > 0) { /* others changed it: not in step with them */
-            const uint64_t us = backoff_next_us(&gap, clock_now_ns(), CLOCK_NEVER);
-            backoff_us(us / 2 + clock_now_ns() % us);
-        }
+        if (n > 0 && (st = asker_contest(&gap, deadline_ns, err)) != TENREC_OK)
+            return st;
     }
 }
 
 tenrec_status change_run(struct etcd_store *s, struct change *c, uint64_t deadline_ns,
                          bool *ret_made, tenrec_error *err)
 {
-    tenrec_status st;
+    tenrec_status st = turn_take(&s->turn, asker_answer_ns(deadline_ns), err);
     char **names;
 
     *ret_made = false;
-    if (!change_take(s, asker_answer_ns(deadline_ns)))
-        return tenrec_fail(err, TENREC_ETIMEDOUT,
-                           "other changes of this process keep the server busy");
+    if (st != TENREC_OK)
+        return st;
     s->asked++;
     names = change_names(s, c);
     st = names ? change_repeat(s, c, names, deadline_ns, ret_made, err)
@@ -187,7 +160,7 @@ tenrec_status change_run(struct etcd_store *s, struct change *c, uint64_t deadli
     for (uint32_t i = 0; names && i < c->n; i++)
         free(names[i]);
     free(names);
-    change_give(s);
+    turn_give(&s->turn);
     return st;
 }
 

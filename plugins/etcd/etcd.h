@@ -14,8 +14,11 @@
 #include "core/base/clock.h"
 #include "store/asker.h"
 #include "store/base64.h"
+#include "store/draw.h"
 #include "store/keeper.h"
 #include "store/login.h"
+#include "store/sum.h"
+#include "store/turn.h"
 #include "store/url.h"
 
 #include <pthread.h>
@@ -36,8 +39,7 @@ struct etcd_options {
 struct etcd_store {
     struct tenrec_plugin_store *self; /* for the log */
     struct store_url url;
-    const char *user, *password; /* "": no login */
-    char file_password[512];     /* of the password_file */
+    struct login login;
     char name[400];
     struct asker asker;
     struct http_pool pool;
@@ -45,17 +47,14 @@ struct etcd_store {
     char client[NAME_ROOM]; /* PREFIX:c/CLIENT, in base64 */
     char meta[NAME_ROOM];   /* PREFIX:id, in base64 */
     int64_t lease;          /* in etcd; 0: none */
-    uint64_t lease_ms;      /* in force */
+    struct keeper keeper;   /* of the lease */
 
-    pthread_mutex_t lock; /* guards the rest */
-    pthread_cond_t free;  /* `busy` became false */
-    bool busy;            /* a thread makes a change; it uses `asked` without the lock */
+    struct turn turn;     /* of changes; who has it uses `asked` */
     uint64_t asked;       /* number of the last change that was sent */
-    uint64_t answered;    /* and of the last that was answered */
+    pthread_mutex_t lock; /* guards the rest */
+    uint64_t answered;    /* number of the last change that was answered */
     int64_t revision;     /* of the client's record then; 0: there is none */
     char token[512];      /* of the login; "": none */
-
-    struct keeper keeper; /* of the lease */
 };
 
 /* Checks the URL of a store. errors: EINVAL */
@@ -173,7 +172,7 @@ tenrec_status lease_grant(struct etcd_store *s, uint64_t lease_ms, uint64_t dead
 void lease_revoke(struct etcd_store *s, int64_t lease, uint64_t deadline_ns);
 /* *ret: the lease exists, and begins again. */
 tenrec_status lease_renew(struct etcd_store *s, uint64_t deadline_ns, bool *ret, tenrec_error *err);
-/* Starts the thread that renews the lease, if there is one. */
-tenrec_status lease_start(struct etcd_store *s, tenrec_error *err);
+/* For the keeper. */
+tenrec_status lease_keep(void *store, tenrec_error *err);
 
 #endif

@@ -4,8 +4,6 @@
 
 #include <inttypes.h>
 
-#define CALL_MS 300 /* short: closing the store waits for a renewal */
-
 tenrec_status lease_grant(struct etcd_store *s, uint64_t lease_ms, uint64_t deadline_ns,
                           int64_t *ret, tenrec_error *err)
 {
@@ -59,27 +57,10 @@ tenrec_status lease_renew(struct etcd_store *s, uint64_t deadline_ns, bool *ret,
     return TENREC_OK;
 }
 
-static bool lease_keep(void *arg, bool worked)
+tenrec_status lease_keep(void *store, tenrec_error *err)
 {
-    struct etcd_store *s = arg;
-    tenrec_error err;
     bool exists;
-    tenrec_status st = lease_renew(s, clock_deadline_ms(CALL_MS), &exists, &err);
+    tenrec_status st = lease_renew(store, clock_deadline_ms(KEEPER_CALL_MS), &exists, err);
 
-    if (st == TENREC_OK && !exists)
-        st = answer_lost(&err);
-    if (st != TENREC_OK && worked)
-        s->self->host->log(s->self, TENREC_LOG_WARN, "%s: cannot renew the lease: %s", s->name,
-                           err.text);
-    return st == TENREC_OK;
-}
-
-tenrec_status lease_start(struct etcd_store *s, tenrec_error *err)
-{
-    if (!s->lease)
-        return TENREC_OK;
-    s->keeper.renew = lease_keep;
-    s->keeper.arg = s;
-    s->keeper.lease_ms = s->lease_ms;
-    return keeper_start(&s->keeper, "tenrec-etcd", err);
+    return st == TENREC_OK && !exists ? answer_lost(err) : st;
 }

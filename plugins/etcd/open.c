@@ -2,21 +2,12 @@
 /* open.c - opens a store from a URL and options, and frees it. */
 #include "etcd.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 static const struct store_url_form form = { "etcd", 2379, STORE_HOSTS_MAX };
-
-static tenrec_status open_draw(uint64_t *ret, tenrec_error *err)
-{
-    if (getrandom(ret, sizeof *ret, 0) != (ssize_t)sizeof *ret)
-        return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot get a random number");
-    return TENREC_OK;
-}
 
 /* "9f3a80c1d2e4b567 7587880 600000": random, the lease of etcd, its time in ms. */
 static tenrec_status open_read_id(struct etcd_store *s, const json_t *kv, tenrec_error *err)
@@ -38,7 +29,7 @@ static tenrec_status open_read_id(struct etcd_store *s, const json_t *kv, tenrec
     }
     memcpy(s->id, value, len + 1);
     s->lease = lease;
-    s->lease_ms = lease_ms;
+    s->keeper.lease_ms = lease_ms;
     free(value);
     return TENREC_OK;
 }
@@ -48,19 +39,18 @@ static tenrec_status open_make(struct etcd_store *s, uint64_t wanted_ms, uint64_
                                bool *ret_found, tenrec_error *err)
 {
     json_t *answer = NULL;
-    uint64_t number;
     int64_t lease;
     struct txn t;
-    char id[sizeof s->id];
+    char id[sizeof s->id], number[17];
     bool made = false;
-    tenrec_status st = open_draw(&number, err);
+    tenrec_status st = store_draw(number, err);
 
     *ret_found = false;
     if (st == TENREC_OK)
         st = lease_grant(s, wanted_ms, deadline_ns, &lease, err);
     if (st != TENREC_OK)
         return st;
-    snprintf(id, sizeof id, "%016" PRIx64 " %" PRId64 " %" PRIu64, number, lease, wanted_ms);
+    snprintf(id, sizeof id, "%s %" PRId64 " %" PRIu64, number, lease, wanted_ms);
     txn_begin(&t, s);
     txn_compare_number(&t, s->meta, "MOD", "EQUAL", 0);
     s->lease = lease;
@@ -72,7 +62,7 @@ static tenrec_status open_make(struct etcd_store *s, uint64_t wanted_ms, uint64_
         return st;
     *ret_found = made || answer_kv(answer, 0);
     if (made)
-        snprintf(s->id, sizeof s->id, "%s", id), s->lease_ms = wanted_ms;
+        snprintf(s->id, sizeof s->id, "%s", id), s->keeper.lease_ms = wanted_ms;
     else if (*ret_found)
         st = open_read_id(s, answer_kv(answer, 0), err); /* ours, if an answer was lost */
     json_decref(answer);
@@ -119,11 +109,6 @@ static tenrec_status open_identify(struct etcd_store *s, uint64_t wanted_ms, uin
             st =
                 tenrec_fail(err, TENREC_ETIMEDOUT, "the store of an expired lease does not vanish");
     }
-    if (st == TENREC_OK && s->lease_ms != wanted_ms)
-        s->self->host->log(s->self, TENREC_LOG_WARN,
-                           "%s exists with a lease of %" PRIu64 " ms (0: none), which "
-                           "overrides the option 'lease' of %" PRIu64 " ms",
-                           s->name, s->lease_ms, wanted_ms);
     return st;
 }
 
@@ -131,28 +116,20 @@ static tenrec_status open_fill(struct etcd_store *s, const struct etcd_options *
                                tenrec_error *err)
 {
     const struct store_url *url = &s->url;
-    char *meta = NULL, *client = NULL, record[24];
-    uint64_t number;
-    tenrec_status st = TENREC_OK;
+    char *meta = NULL, *client = NULL, record[24] = "c/";
+    tenrec_status st = login_read(&o->login, url, &s->login, err);
 
     store_url_name(url, &form, sizeof s->name, s->name);
     s->asker.n_endpoints = url->n_hosts;
     s->pool.ca_file = o->login.ca_file;
     s->pool.cert_file = o->login.cert_file;
     s->pool.key_file = o->login.key_file;
-    if (!*url->password && *o->login.password_file)
-        st = login_password(o->login.password_file, s->file_password, sizeof s->file_password, err);
-    s->user = *url->password ? url->user : o->login.user;
-    s->password = *url->password      ? url->password
-                  : *s->file_password ? s->file_password
-                                      : o->login.password;
-    if (st == TENREC_OK && *s->password && !*s->user)
+    if (st == TENREC_OK && *s->login.password && !*s->login.user)
         st = tenrec_fail(err, TENREC_ECONFIG, "a password is given, but no user");
     if (st == TENREC_OK)
-        st = open_draw(&number, err);
+        st = store_draw(record + 2, err);
     if (st != TENREC_OK)
         return st;
-    snprintf(record, sizeof record, "c/%016" PRIx64, number);
     meta = txn_key(s, "id");
     client = txn_key(s, record);
     if (meta && client) {
@@ -177,16 +154,17 @@ static struct etcd_store *store_new(struct tenrec_plugin_store *self)
     s->pool.server = "etcd";
     http_pool_init(&s->pool);
     pthread_mutex_init(&s->lock, NULL);
-    clock_cond_init(&s->free);
+    turn_init(&s->turn);
+    s->keeper = (struct keeper){ .self = self, .name = s->name, .renew = lease_keep, .arg = s };
     return s;
 }
 
 void etcd_store_free(struct etcd_store *s)
 {
     http_pool_finish(&s->pool);
-    explicit_bzero(s->file_password, sizeof s->file_password);
+    explicit_bzero(&s->login, sizeof s->login);
     explicit_bzero(s->token, sizeof s->token);
-    pthread_cond_destroy(&s->free);
+    turn_finish(&s->turn);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }
@@ -212,6 +190,7 @@ tenrec_status etcd_store_open(const struct tenrec_store_init *in, struct tenrec_
                               tenrec_error *err)
 {
     const struct etcd_options *o = in->options;
+    const uint64_t wanted_ms = o->lease_ms == TENREC_FOREVER ? 0 : o->lease_ms;
     struct etcd_store *s = store_new(self);
     tenrec_status st;
 
@@ -224,10 +203,9 @@ tenrec_status etcd_store_open(const struct tenrec_store_init *in, struct tenrec_
     }
     st = open_fill(s, o, err);
     if (st == TENREC_OK)
-        st =
-            open_identify(s, o->lease_ms == TENREC_FOREVER ? 0 : o->lease_ms, in->deadline_ns, err);
+        st = open_identify(s, wanted_ms, in->deadline_ns, err);
     if (st == TENREC_OK)
-        st = lease_start(s, err);
+        st = keeper_start(&s->keeper, wanted_ms, "tenrec-etcd", err);
     if (st != TENREC_OK) {
         tenrec_error_prefix(err, "%s", s->name);
         etcd_store_free(s);

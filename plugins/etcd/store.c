@@ -54,30 +54,15 @@ static tenrec_status etcd_set(struct tenrec_plugin_store *self, const char *key,
     return st;
 }
 
-static bool add_number(const char *text, size_t len, int64_t *ret)
-{
-    char *end;
-
-    errno = 0;
-    *ret = strtoll(text, &end, 10);
-    return len > 0 && (*text == '-' || (*text >= '0' && *text <= '9')) && end == text + len &&
-           errno == 0;
-}
-
 /* A key that was not looked at is taken for missing: the answer tells what it holds. */
 static enum change_step plan_add(struct change *c, struct txn *t, char *const *names,
                                  tenrec_error *err)
 {
     const struct held *h = c->held;
-    int64_t sum = 0;
 
-    if ((h->value && !add_number(h->value, h->len, &sum)) ||
-        __builtin_add_overflow(sum, *(const int64_t *)c->arg, &sum)) {
-        tenrec_fail(err, TENREC_EINVAL,
-                    "cannot add to key \"%.100s\": the value is no integer of 64 bits", c->keys[0]);
+    if (sum_add(c->keys[0], h->value, h->len, *(const int64_t *)c->arg, c->result, err) !=
+        TENREC_OK)
         return CHANGE_FAIL;
-    }
-    snprintf(c->result, sizeof c->result, "%" PRId64, sum);
     txn_compare_number(t, names[0], "MOD", "EQUAL", h->revision);
     txn_put(t, names[0], c->result, strlen(c->result));
     return CHANGE_MAKE;
@@ -94,7 +79,7 @@ static tenrec_status etcd_add(struct tenrec_plugin_store *self, const char *key,
     tenrec_status st = change_run(self->impl, &c, deadline_ns, &made, err);
 
     change_finish(&c);
-    if (st == TENREC_OK && !add_number(c.result, strlen(c.result), ret))
+    if (st == TENREC_OK && !sum_read(c.result, strlen(c.result), ret))
         st = tenrec_fail(err, TENREC_EPROTOCOL, "the server keeps a malformed record");
     return st;
 }

@@ -140,42 +140,10 @@ static tenrec_status change_once(struct kubernetes_store *s, struct change *c, s
     return st;
 }
 
-/* Not in step with others that change the key. */
-static bool change_pause(struct backoff *gap, uint64_t deadline_ns)
-{
-    const uint64_t us = backoff_next_us(gap, clock_now_ns(), CLOCK_NEVER);
-
-    backoff_us(us / 2 + clock_now_ns() % us);
-    return !clock_passed(asker_answer_ns(deadline_ns));
-}
-
-/* One thread of the process makes a change at a time: threads that change one key would only be in
- * each other's way. */
-static bool change_take(struct kubernetes_store *s, uint64_t deadline_ns)
-{
-    bool taken;
-
-    pthread_mutex_lock(&s->lock);
-    while (s->busy && clock_cond_wait(&s->free, &s->lock, deadline_ns))
-        ;
-    taken = !s->busy;
-    s->busy = true; /* by this thread or another */
-    pthread_mutex_unlock(&s->lock);
-    return taken;
-}
-
-static void change_give(struct kubernetes_store *s)
-{
-    pthread_mutex_lock(&s->lock);
-    s->busy = false;
-    pthread_cond_signal(&s->free);
-    pthread_mutex_unlock(&s->lock);
-}
-
 static tenrec_status change_repeat(struct kubernetes_store *s, struct change *c,
                                    uint64_t deadline_ns, tenrec_error *err)
 {
-    struct backoff gap = { ASKER_GAP_US / 4, ASKER_GAP_MOST_US / 8 };
+    struct backoff gap = ASKER_CONTEST;
     struct tried t = { .lost = false };
     bool done = false;
 
@@ -184,21 +152,20 @@ static tenrec_status change_repeat(struct kubernetes_store *s, struct change *c,
         tenrec_status st = change_once(s, c, &t, deadline_ns, &done, err);
         if (st != TENREC_OK || done)
             return st;
-        if (!change_pause(&gap, deadline_ns))
-            return tenrec_fail(err, TENREC_ETIMEDOUT, "others change the key all the time");
+        if ((st = asker_contest(&gap, deadline_ns, err)) != TENREC_OK)
+            return st;
     }
 }
 
 tenrec_status change_run(struct kubernetes_store *s, struct change *c, uint64_t deadline_ns,
                          tenrec_error *err)
 {
-    tenrec_status st;
+    tenrec_status st = turn_take(&s->turn, asker_answer_ns(deadline_ns), err);
 
-    if (!change_take(s, asker_answer_ns(deadline_ns)))
-        return tenrec_fail(err, TENREC_ETIMEDOUT,
-                           "other changes of this process keep the server busy");
+    if (st != TENREC_OK)
+        return st;
     st = change_repeat(s, c, deadline_ns, err);
-    change_give(s);
+    turn_give(&s->turn);
     return st;
 }
 
@@ -232,7 +199,7 @@ static tenrec_status remove_once(struct kubernetes_store *s, const char *key, co
 tenrec_status change_remove(struct kubernetes_store *s, const char *key, uint64_t deadline_ns,
                             bool *ret, tenrec_error *err)
 {
-    struct backoff gap = { ASKER_GAP_US / 4, ASKER_GAP_MOST_US / 8 };
+    struct backoff gap = ASKER_CONTEST;
     bool done = false;
 
     *ret = false;
@@ -249,7 +216,7 @@ tenrec_status change_remove(struct kubernetes_store *s, const char *key, uint64_
         list_drop(&l);
         if (st != TENREC_OK || done)
             return st;
-        if (!change_pause(&gap, deadline_ns))
-            return tenrec_fail(err, TENREC_ETIMEDOUT, "others change the key all the time");
+        if ((st = asker_contest(&gap, deadline_ns, err)) != TENREC_OK)
+            return st;
     }
 }

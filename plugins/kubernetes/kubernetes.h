@@ -15,8 +15,11 @@
 #include "core/base/clock.h"
 #include "store/asker.h"
 #include "store/base64.h"
+#include "store/draw.h"
 #include "store/http.h"
 #include "store/keeper.h"
+#include "store/sum.h"
+#include "store/turn.h"
 #include "store/url.h"
 
 #include <tenrec/plugin.h>
@@ -44,16 +47,12 @@ struct kubernetes_store {
     char base[400];       /* https://10.96.0.1:443/api/v1/namespaces/jobs */
     char token_file[256]; /* "": none */
     char ca_file[256];
-    char id[17];       /* of the store; "" until it is open */
-    char uid[64];      /* of the owner */
-    char client[17];   /* random */
-    uint64_t lease_ms; /* in force; 0: none */
-    uint32_t asked;    /* number of this client's last change */
+    char id[17];     /* of the store; "" until it is open */
+    char uid[64];    /* of the owner */
+    char client[17]; /* random */
     struct keeper keeper;
-
-    pthread_mutex_t lock; /* guards `busy` */
-    pthread_cond_t free;  /* `busy` became false */
-    bool busy;            /* a thread makes a change, and uses `asked` */
+    struct turn turn; /* of changes: threads that change one key would be in each other's way */
+    uint32_t asked;   /* number of this client's last change; of who has the turn */
 };
 
 extern const struct tenrec_store_ops kubernetes_ops;
@@ -149,8 +148,10 @@ enum http_end watch_wait(struct kubernetes_store *s, const char *const *keys, ui
 
 /* owner.c: the ConfigMap that owns the others. */
 
-/* Finds the store, or makes it. */
-tenrec_status owner_find(struct kubernetes_store *s, uint64_t deadline_ns, tenrec_error *err);
-tenrec_status owner_keep(struct kubernetes_store *s, tenrec_error *err);
+/* Finds the store, or makes it with a lease of `wanted_ms`. */
+tenrec_status owner_find(struct kubernetes_store *s, uint64_t wanted_ms, uint64_t deadline_ns,
+                         tenrec_error *err);
+/* Renews the lease, for the keeper. */
+tenrec_status owner_keep(void *store, tenrec_error *err);
 
 #endif

@@ -3,11 +3,9 @@
 #include "kubernetes.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #define ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount/"
@@ -88,7 +86,6 @@ static tenrec_status open_fill(struct kubernetes_store *s, tenrec_error *err)
     const struct store_host *at = &s->url.at[0];
     const bool v6 = strchr(at->host, ':') != NULL;
     char name_space[128];
-    uint64_t number;
     tenrec_status st = TENREC_OK;
 
     store_url_name(&s->url, &form, sizeof s->name, s->name);
@@ -103,46 +100,43 @@ static tenrec_status open_fill(struct kubernetes_store *s, tenrec_error *err)
     if (st == TENREC_OK && o->tls)
         st = open_file(o->ca_file, ACCOUNT "ca.crt", "ca_file", sizeof s->ca_file, s->ca_file, err);
     s->pool.ca_file = s->ca_file;
-    if (st == TENREC_OK && getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
-        st = tenrec_fail_errno(err, TENREC_EOS, errno, "cannot get a random number");
-    if (st == TENREC_OK)
-        snprintf(s->client, sizeof s->client, "%016" PRIx64, number);
-    return st;
+    return st == TENREC_OK ? store_draw(s->client, err) : st;
 }
 
 void kubernetes_free(struct kubernetes_store *s)
 {
     http_pool_finish(&s->pool);
-    pthread_cond_destroy(&s->free);
-    pthread_mutex_destroy(&s->lock);
+    turn_finish(&s->turn);
     free(s);
 }
 
 tenrec_status kubernetes_open(const struct tenrec_store_init *in, struct tenrec_plugin_store *self,
                               tenrec_error *err)
 {
+    const struct kubernetes_options *o = in->options;
+    const uint64_t wanted_ms = o->lease_ms == TENREC_FOREVER ? 0 : o->lease_ms;
     struct kubernetes_store *s = calloc(1, sizeof *s);
     tenrec_status st;
 
     if (!s)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a store");
     s->self = self;
-    s->options = in->options;
+    s->options = o;
     s->asker = (struct asker){ .self = self, .name = s->name, .n_endpoints = 1 };
     s->pool = (struct http_pool){
         .server = "a Kubernetes API", .ca_file = "", .cert_file = "", .key_file = ""
     };
     http_pool_init(&s->pool);
-    pthread_mutex_init(&s->lock, NULL);
-    clock_cond_init(&s->free);
+    turn_init(&s->turn);
+    s->keeper = (struct keeper){ .self = self, .name = s->name, .renew = owner_keep, .arg = s };
     st = open_read(in->url, &s->url, err);
     if (st == TENREC_OK) {
         st = open_fill(s, err);
         if (st == TENREC_OK)
-            st = owner_find(s, in->deadline_ns, err);
+            st = owner_find(s, wanted_ms, in->deadline_ns, err);
         s->asker.is_open = st == TENREC_OK;
         if (st == TENREC_OK)
-            st = owner_keep(s, err);
+            st = keeper_start(&s->keeper, wanted_ms, "tenrec-k8s", err);
         if (st != TENREC_OK)
             tenrec_error_prefix(err, "%s", s->name);
     }

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <time.h>
 
-#define RENEW_MS 300     /* short: closing the store waits for a renewal */
 #define VANISH_MS 100000 /* for an owner that is being deleted */
 
 static uint64_t owner_now_ms(void)
@@ -75,12 +74,13 @@ static tenrec_status owner_take(struct kubernetes_store *s, const json_t *object
         return tenrec_fail(err, TENREC_ECONFIG,
                            "the ConfigMap \"tenrec-%s\" is not of a store: choose another name",
                            s->url.prefix);
-    s->lease_ms = owner_number(object, NULL, "lease");
+    s->keeper.lease_ms = owner_number(object, NULL, "lease");
     snprintf(s->id, sizeof s->id, "%s", text);
     snprintf(s->uid, sizeof s->uid, "%s", object_meta(object, "uid"));
     *ret = !*object_meta(object, "deletionTimestamp") &&
-           (!s->lease_ms ||
-            owner_now_ms() < owner_number(object, "annotations", "tenrec-renewed") + s->lease_ms);
+           (!s->keeper.lease_ms ||
+            owner_now_ms() <
+                owner_number(object, "annotations", "tenrec-renewed") + s->keeper.lease_ms);
     return TENREC_OK;
 }
 
@@ -154,7 +154,8 @@ static tenrec_status owner_renew(struct kubernetes_store *s, uint64_t deadline_n
         *ret = status == 200 && strcmp(object_meta(answer, "uid"), s->uid) == 0;
     renewed = owner_number(answer, "annotations", "tenrec-renewed");
     json_decref(answer);
-    if (st != TENREC_OK || !*ret || !s->lease_ms || owner_now_ms() < renewed + s->lease_ms / 6)
+    if (st != TENREC_OK || !*ret || !s->keeper.lease_ms ||
+        owner_now_ms() < renewed + s->keeper.lease_ms / 6)
         return st;
     snprintf(now, sizeof now, "%" PRIu64, owner_now_ms());
     /* The uid is a condition. */
@@ -197,10 +198,9 @@ static tenrec_status owner_look(struct kubernetes_store *s, uint64_t wanted_ms,
     return st;
 }
 
-tenrec_status owner_find(struct kubernetes_store *s, uint64_t deadline_ns, tenrec_error *err)
+tenrec_status owner_find(struct kubernetes_store *s, uint64_t wanted_ms, uint64_t deadline_ns,
+                         tenrec_error *err)
 {
-    const struct kubernetes_options *o = s->options;
-    const uint64_t wanted_ms = o->lease_ms == TENREC_FOREVER ? 0 : o->lease_ms;
     struct backoff gap = { ASKER_GAP_US, VANISH_MS };
     bool found = false;
     tenrec_status st = TENREC_OK;
@@ -210,35 +210,13 @@ tenrec_status owner_find(struct kubernetes_store *s, uint64_t deadline_ns, tenre
         if (st == TENREC_OK && !found && !backoff_take(&gap, deadline_ns))
             st = tenrec_fail(err, TENREC_ETIMEDOUT, "a store that has expired is not deleted");
     }
-    if (st == TENREC_OK && s->lease_ms != wanted_ms)
-        s->self->host->log(s->self, TENREC_LOG_WARN,
-                           "%s exists with a lease of %" PRIu64 " ms (0: none), which "
-                           "overrides the option 'lease' of %" PRIu64 " ms",
-                           s->name, s->lease_ms, wanted_ms);
     return st;
 }
 
-static bool owner_keeps(void *arg, bool worked)
+tenrec_status owner_keep(void *store, tenrec_error *err)
 {
-    struct kubernetes_store *s = arg;
-    tenrec_error err;
     bool exists;
-    tenrec_status st = owner_renew(s, clock_deadline_ms(RENEW_MS), &exists, &err);
+    tenrec_status st = owner_renew(store, clock_deadline_ms(KEEPER_CALL_MS), &exists, err);
 
-    if (st == TENREC_OK && !exists)
-        st = list_lost(&err);
-    if (st != TENREC_OK && worked)
-        s->self->host->log(s->self, TENREC_LOG_WARN, "%s: cannot renew the lease: %s", s->name,
-                           err.text);
-    return st == TENREC_OK;
-}
-
-tenrec_status owner_keep(struct kubernetes_store *s, tenrec_error *err)
-{
-    if (!s->lease_ms)
-        return TENREC_OK;
-    s->keeper.renew = owner_keeps;
-    s->keeper.arg = s;
-    s->keeper.lease_ms = s->lease_ms;
-    return keeper_start(&s->keeper, "tenrec-k8s", err);
+    return st == TENREC_OK && !exists ? list_lost(err) : st;
 }

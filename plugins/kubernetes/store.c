@@ -55,28 +55,11 @@ static tenrec_status kubernetes_set(struct tenrec_plugin_store *self, const char
     return st;
 }
 
-static bool add_number(const char *text, size_t len, int64_t *ret)
-{
-    char *end;
-
-    errno = 0;
-    *ret = strtoll(text, &end, 10);
-    return len > 0 && (*text == '-' || (*text >= '0' && *text <= '9')) && end == text + len &&
-           errno == 0;
-}
-
 static enum change_step plan_add(struct change *c, const char *held, size_t held_len,
                                  tenrec_error *err)
 {
-    int64_t sum = 0;
-
-    if ((held && !add_number(held, held_len, &sum)) ||
-        __builtin_add_overflow(sum, *(const int64_t *)c->arg, &sum)) {
-        tenrec_fail(err, TENREC_EINVAL,
-                    "cannot add to key \"%.100s\": the value is no integer of 64 bits", c->key);
+    if (sum_add(c->key, held, held_len, *(const int64_t *)c->arg, c->sum, err) != TENREC_OK)
         return CHANGE_FAIL;
-    }
-    snprintf(c->sum, sizeof c->sum, "%" PRId64, sum);
     c->data = c->sum;
     c->len = strlen(c->sum);
     return CHANGE_MAKE;
@@ -91,7 +74,7 @@ static tenrec_status kubernetes_add(struct tenrec_plugin_store *self, const char
     tenrec_status st = change_run(self->impl, &c, deadline_ns, err);
 
     free(c.held);
-    if (st == TENREC_OK && !add_number(c.sum, strlen(c.sum), &sum))
+    if (st == TENREC_OK && !sum_read(c.sum, strlen(c.sum), &sum))
         st = tenrec_fail(err, TENREC_EPROTOCOL, "the server keeps a malformed record");
     if (st == TENREC_OK)
         *ret = sum;

@@ -3,49 +3,9 @@
 #include "store.h"
 
 #include <inttypes.h>
-#include <poll.h>
 #include <stdlib.h>
 
-#define GAP_FIRST_MS 10
-#define GAP_MOST_MS 500
 #define HEAD 9 /* words before a call's own: EVAL script 2 meta keys id client answered number */
-
-/* Acquires the connection and the numbers, which one thread uses at a time. */
-static bool call_take(struct redis_store *s, uint64_t deadline_ns)
-{
-    bool taken;
-
-    pthread_mutex_lock(&s->lock);
-    while (s->busy && clock_cond_wait(&s->free, &s->lock, deadline_ns))
-        ;
-    taken = !s->busy;
-    s->busy = true; /* by this thread or another */
-    pthread_mutex_unlock(&s->lock);
-    return taken;
-}
-
-static void call_give(struct redis_store *s)
-{
-    pthread_mutex_lock(&s->lock);
-    s->busy = false;
-    pthread_cond_signal(&s->free);
-    pthread_mutex_unlock(&s->lock);
-}
-
-uint64_t call_answer_ns(uint64_t deadline_ns)
-{
-    const uint64_t more_ns = 80000000; /* of 100 ms */
-
-    return deadline_ns > TENREC_STORE_NEVER - more_ns ? TENREC_STORE_NEVER : deadline_ns + more_ns;
-}
-
-void call_pause(uint64_t *gap_ms, uint64_t most_ms, uint64_t deadline_ns)
-{
-    const int left = clock_left_ms(deadline_ns);
-
-    poll(NULL, 0, left >= 0 && (uint64_t)left < *gap_ms ? left : (int)*gap_ms);
-    *gap_ms = *gap_ms * 2 < most_ms ? *gap_ms * 2 : most_ms;
-}
 
 /* The words of one call, in one block. */
 struct words {
@@ -118,7 +78,8 @@ static enum conn_end call_refused(const redisReply *r, tenrec_error *err)
 static tenrec_status call_run(struct redis_store *s, const struct call *call, const struct words *w,
                               uint64_t deadline_ns, redisReply **ret, tenrec_error *err)
 {
-    uint64_t gap_ms = GAP_FIRST_MS, since = clock_now_ns();
+    struct backoff gap = { 10 * 1000, 500 * 1000 };
+    const uint64_t since = clock_now_ns();
     bool sent, unknown = false; /* the server may have made the change */
     tenrec_error why = { 0 };
     enum conn_end end;
@@ -138,9 +99,8 @@ static tenrec_status call_run(struct redis_store *s, const struct call *call, co
             end = CONN_NEVER;
         }
         freeReplyObject(*ret);
-        if (end != CONN_AGAIN || clock_passed(deadline_ns))
+        if (end != CONN_AGAIN || !backoff_take(&gap, deadline_ns))
             break;
-        call_pause(&gap_ms, GAP_MOST_MS, deadline_ns);
     }
     if (end == CONN_LATE && !*why.text)
         tenrec_fail(&why, TENREC_ETIMEDOUT, "the server does not answer");
@@ -169,10 +129,9 @@ tenrec_status redis_call(struct redis_store *s, const struct call *call, uint64_
     struct words w = { 0 };
     tenrec_status st;
 
-    deadline_ns = call_answer_ns(deadline_ns);
-    if (!call_take(s, deadline_ns))
-        return tenrec_fail(err, TENREC_ETIMEDOUT,
-                           "other calls of this process keep the connection busy");
+    deadline_ns = clock_later_ms(deadline_ns, REDIS_ANSWER_MS);
+    if ((st = turn_take(&s->turn, deadline_ns, err)) != TENREC_OK)
+        return st;
     s->asked += call->changes;
     if (words_make(&w, s, call))
         st = call_run(s, call, &w, deadline_ns, ret, err);
@@ -182,6 +141,6 @@ tenrec_status redis_call(struct redis_store *s, const struct call *call, uint64_
         s->answered = s->asked;
     free(w.word);
     free(w.len);
-    call_give(s);
+    turn_give(&s->turn);
     return st;
 }

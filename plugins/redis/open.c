@@ -3,32 +3,20 @@
 #include "store.h"
 #include "tls.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 static const struct store_url_form form = { "redis", 6379, 1 };
-
-static tenrec_status open_draw(char *ret, size_t room, tenrec_error *err)
-{
-    uint64_t n = 0;
-
-    if (getrandom(&n, sizeof n, 0) != (ssize_t)sizeof n)
-        return tenrec_fail_errno(err, TENREC_EOS, errno, "cannot get a random number");
-    snprintf(ret, room, "%016" PRIx64, n);
-    return TENREC_OK;
-}
 
 /* Reads the identity and lease of the store, or creates it with `wanted_ms`. */
 static tenrec_status open_identify(struct redis_store *s, uint64_t wanted_ms, uint64_t deadline_ns,
                                    tenrec_error *err)
 {
-    char id[sizeof s->id], lease[24];
+    char id[17], lease[24];
     const char *arg[] = { id, lease };
     const struct call call = { script_open, false, 2, arg, NULL };
     redisReply *r;
-    tenrec_status st = open_draw(id, sizeof id, err);
+    tenrec_status st = store_draw(id, err);
 
     snprintf(lease, sizeof lease, "%" PRIu64, wanted_ms);
     if (st == TENREC_OK)
@@ -37,18 +25,13 @@ static tenrec_status open_identify(struct redis_store *s, uint64_t wanted_ms, ui
         return st;
     if (r->elements == 2 && r->element[0]->str && r->element[1]->str) {
         snprintf(s->id, sizeof s->id, "%s", r->element[0]->str);
-        s->lease_ms = strtoull(r->element[1]->str, NULL, 10);
+        s->keeper.lease_ms = strtoull(r->element[1]->str, NULL, 10);
     } else {
         st = tenrec_fail(err, TENREC_EPROTOCOL, "malformed reply of a script");
     }
     freeReplyObject(r);
     if (s->conn)
         conn_address(s->conn, s->address);
-    if (st == TENREC_OK && s->lease_ms != wanted_ms)
-        s->self->host->log(s->self, TENREC_LOG_WARN,
-                           "%s exists with a lease of %" PRIu64 " ms (0: none), which "
-                           "overrides the option 'lease' of %" PRIu64 " ms",
-                           s->name, s->lease_ms, wanted_ms);
     return st;
 }
 
@@ -57,24 +40,30 @@ static tenrec_status open_fill(struct redis_store *s, const struct redis_options
 {
     const struct store_url *url = &s->url;
     const struct tls_files files = { o->login.ca_file, o->login.cert_file, o->login.key_file };
-    tenrec_status st = TENREC_OK;
+    tenrec_status st = login_read(&o->login, url, &s->user, err);
 
     store_url_name(url, &form, sizeof s->name, s->name);
     snprintf(s->meta, sizeof s->meta, "%s:meta", url->prefix);
-    if (!*url->password && *o->login.password_file)
-        st = login_password(o->login.password_file, s->password, sizeof s->password, err);
     if (st == TENREC_OK && url->tls)
         st = tls_context_open(&files, &s->tls, err);
     if (st != TENREC_OK)
         return st;
     s->login = (struct conn_login){ .url = url,
-                                    .user = *url->password ? url->user : o->login.user,
-                                    .password = *url->password ? url->password
-                                                : *s->password ? s->password
-                                                               : o->login.password,
+                                    .user = s->user.user,
+                                    .password = s->user.password,
                                     .database = o->database,
                                     .tls = s->tls };
-    return open_draw(s->client, sizeof s->client, err);
+    return store_draw(s->client, err);
+}
+
+static tenrec_status lease_renew(void *store, tenrec_error *err)
+{
+    const struct call call = { .script = script_renew };
+    redisReply *reply = NULL;
+    tenrec_status st = redis_call(store, &call, clock_deadline_ms(KEEPER_CALL_MS), &reply, err);
+
+    freeReplyObject(st == TENREC_OK ? reply : NULL);
+    return st;
 }
 
 static struct redis_store *store_new(struct tenrec_plugin_store *self, const struct store_url *url)
@@ -86,7 +75,8 @@ static struct redis_store *store_new(struct tenrec_plugin_store *self, const str
     s->self = self;
     s->url = *url;
     pthread_mutex_init(&s->lock, NULL);
-    clock_cond_init(&s->free);
+    turn_init(&s->turn);
+    s->keeper = (struct keeper){ .self = self, .name = s->name, .renew = lease_renew, .arg = s };
     return s;
 }
 
@@ -95,8 +85,8 @@ void redis_store_free(struct redis_store *s)
     conn_drop(s->conn);
     conn_drop(s->subscriber);
     tls_context_drop(s->tls);
-    explicit_bzero(s->password, sizeof s->password);
-    pthread_cond_destroy(&s->free);
+    explicit_bzero(&s->user, sizeof s->user);
+    turn_finish(&s->turn);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }
@@ -113,6 +103,7 @@ tenrec_status redis_store_open(const struct tenrec_store_init *in, struct tenrec
                                tenrec_error *err)
 {
     const struct redis_options *o = in->options;
+    const uint64_t wanted_ms = o->lease_ms == TENREC_FOREVER ? 0 : o->lease_ms;
     struct redis_store *s;
     struct store_url url;
     tenrec_status st = store_url_read(in->url, &form, &url, err);
@@ -123,10 +114,9 @@ tenrec_status redis_store_open(const struct tenrec_store_init *in, struct tenrec
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a store");
     st = open_fill(s, o, err);
     if (st == TENREC_OK)
-        st =
-            open_identify(s, o->lease_ms == TENREC_FOREVER ? 0 : o->lease_ms, in->deadline_ns, err);
+        st = open_identify(s, wanted_ms, in->deadline_ns, err);
     if (st == TENREC_OK)
-        st = lease_start(s, err);
+        st = keeper_start(&s->keeper, wanted_ms, "tenrec-redis", err);
     if (st != TENREC_OK) {
         tenrec_error_prefix(err, "%s", s->name);
         redis_store_free(s);

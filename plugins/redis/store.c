@@ -212,7 +212,7 @@ static tenrec_status redis_get(struct tenrec_plugin_store *self, const char *con
 {
     struct wish w = { self->impl, keys, n, 0, deadline_ns, fn, arg, ret_missing };
     enum conn_end end = CONN_OK;
-    uint64_t gap_ms = GAP_MS;
+    struct backoff gap = { GAP_MS * 1000, GAP_MS * 1000 };
     tenrec_status st;
 
     /* store_look waits for a server that is away, and reports when it stays away. */
@@ -221,7 +221,7 @@ static tenrec_status redis_get(struct tenrec_plugin_store *self, const char *con
         if (st != TENREC_ETIMEDOUT || end == CONN_NEVER)
             break;
         if (end == CONN_AGAIN)
-            call_pause(&gap_ms, GAP_MS, deadline_ns);
+            backoff_take(&gap, deadline_ns);
     }
     return st;
 }

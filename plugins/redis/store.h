@@ -5,13 +5,17 @@
 
 #include "conn.h"
 
+#include "store/draw.h"
 #include "store/keeper.h"
 #include "store/login.h"
+#include "store/turn.h"
 
 #include <pthread.h>
 #include <stddef.h>
 #include <tenrec/error.h>
 #include <tenrec/store_plugin.h>
+
+#define REDIS_ANSWER_MS 80 /* of 100 ms that an operation may take beyond its deadline */
 
 struct redis_options {
     struct store_login login;
@@ -22,25 +26,23 @@ struct redis_options {
 struct redis_store {
     struct tenrec_plugin_store *self; /* for the log */
     struct store_url url;
+    struct login user;
     struct conn_login login;
     struct tls_context *tls; /* NULL: redis:// */
-    char password[512];      /* of the password_file; "": none */
     char name[300];
     char meta[STORE_PREFIX_MAX + 8]; /* "jobs:meta" */
     char address[CONN_ADDRESS_MAX];  /* of the server when the store was opened */
     char id[40];                     /* identity of the store; "" until it is open */
     char client[20];                 /* random id of this client */
-    uint64_t lease_ms;               /* in force; 0: none */
+    struct keeper keeper;            /* of the lease */
 
-    pthread_mutex_t lock;    /* guards all up to `subscriber` */
-    pthread_cond_t free;     /* `busy` became false */
-    bool busy;               /* a thread uses conn and the numbers, without the lock */
-    struct conn *conn;       /* NULL: none, or broken */
-    uint64_t answered;       /* number of the last change that was answered */
-    uint64_t asked;          /* number of the last change that was sent */
+    struct turn turn;  /* of calls; who has it uses the next three */
+    struct conn *conn; /* NULL: none, or broken */
+    uint64_t answered; /* number of the last change that was answered */
+    uint64_t asked;    /* number of the last change that was sent */
+
+    pthread_mutex_t lock;    /* guards `subscriber` */
     struct conn *subscriber; /* idle connection for the next wait, or NULL */
-
-    struct keeper keeper; /* of the lease */
 };
 
 /* One call of a script; borrows all until the call returns. */
@@ -59,15 +61,6 @@ struct call {
  */
 tenrec_status redis_call(struct redis_store *s, const struct call *call, uint64_t deadline_ns,
                          redisReply **ret, tenrec_error *err);
-
-/* The deadline of the answers to an operation with `deadline_ns`, for all its requests
- * together. */
-uint64_t call_answer_ns(uint64_t deadline_ns);
-/* Sleeps before a retry, but not beyond the deadline; doubles the gap, up to `most_ms`. */
-void call_pause(uint64_t *gap_ms, uint64_t most_ms, uint64_t deadline_ns);
-
-/* Starts the thread that renews the lease, if the store has one. */
-tenrec_status lease_start(struct redis_store *s, tenrec_error *err);
 
 /* Checks the URL of a store. errors: EINVAL */
 tenrec_status redis_store_check(const void *options, const char *url, tenrec_error *err);

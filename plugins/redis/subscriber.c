@@ -121,8 +121,8 @@ static bool subscriber_unsubscribe(struct conn *c, uint64_t deadline_ns)
 void subscriber_close(struct redis_store *s, struct conn *subscriber, bool broken,
                       uint64_t deadline_ns)
 {
-    const uint64_t until_ns =
-        subscriber_sooner(call_answer_ns(deadline_ns), clock_deadline_ms(CLOSE_MS));
+    const uint64_t until_ns = subscriber_sooner(clock_later_ms(deadline_ns, REDIS_ANSWER_MS),
+                                                clock_deadline_ms(CLOSE_MS));
 
     if (subscriber && !broken && subscriber_unsubscribe(subscriber, until_ns)) {
         pthread_mutex_lock(&s->lock);

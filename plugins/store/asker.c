@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "asker.h"
 
-#include "core/base/clock.h"
-
 #include <inttypes.h>
 
 #define SAY_NS UINT64_C(1000000000) /* an outage that lasts so long is logged */
@@ -10,6 +8,16 @@
 uint64_t asker_answer_ns(uint64_t deadline_ns)
 {
     return clock_later_ms(deadline_ns, 80); /* of 100 ms */
+}
+
+tenrec_status asker_contest(struct backoff *gap, uint64_t deadline_ns, tenrec_error *err)
+{
+    const uint64_t us = backoff_next_us(gap, clock_now_ns(), CLOCK_NEVER);
+
+    backoff_us(us / 2 + clock_now_ns() % us);
+    return clock_passed(asker_answer_ns(deadline_ns))
+               ? tenrec_fail(err, TENREC_ETIMEDOUT, "others change the key all the time")
+               : TENREC_OK;
 }
 
 void asker_move(struct asker *a, uint32_t from)

@@ -6,6 +6,8 @@
 
 #include "http.h"
 
+#include "core/base/clock.h"
+
 #include <stdatomic.h>
 #include <tenrec/store_plugin.h>
 
@@ -38,5 +40,13 @@ void asker_move(struct asker *a, uint32_t from);
 
 /* The deadline of the answers to an operation with `deadline_ns`, for all its requests. */
 uint64_t asker_answer_ns(uint64_t deadline_ns);
+
+/* Sleeps before the next try at a change that others were faster with, not in step with them.
+ * errors: ETIMEDOUT */
+#define ASKER_CONTEST                                                                              \
+    {                                                                                              \
+        ASKER_GAP_US / 4, ASKER_GAP_MOST_US / 8                                                    \
+    }
+tenrec_status asker_contest(struct backoff *gap, uint64_t deadline_ns, tenrec_error *err);
 
 #endif

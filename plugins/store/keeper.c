@@ -3,6 +3,7 @@
 
 #include "core/base/clock.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <tenrec/plugin.h>
 
@@ -12,6 +13,18 @@ static uint64_t keeper_next(const struct keeper *k, bool worked)
     uint64_t ms = worked ? k->lease_ms / 3 : k->lease_ms / 10;
 
     return clock_deadline_ms(ms ? ms : 1);
+}
+
+/* Logs the first of several failures. */
+static bool keeper_renew(struct keeper *k, bool worked)
+{
+    tenrec_error err;
+    const tenrec_status st = k->renew(k->arg, &err);
+
+    if (st != TENREC_OK && worked)
+        k->self->host->log(k->self, TENREC_LOG_WARN, "%s: cannot renew the lease: %s", k->name,
+                           err.text);
+    return st == TENREC_OK;
 }
 
 static void *keeper_run(void *arg)
@@ -27,19 +40,27 @@ static void *keeper_run(void *arg)
         if (k->closing)
             break;
         pthread_mutex_unlock(&k->lock);
-        worked = k->renew(k->arg, worked);
+        worked = keeper_renew(k, worked);
         pthread_mutex_lock(&k->lock);
     }
     pthread_mutex_unlock(&k->lock);
     return NULL;
 }
 
-tenrec_status keeper_start(struct keeper *k, const char *name, tenrec_error *err)
+tenrec_status keeper_start(struct keeper *k, uint64_t wanted_ms, const char *thread,
+                           tenrec_error *err)
 {
     pthread_attr_t attr;
     sigset_t all, before;
     int failed;
 
+    if (k->lease_ms != wanted_ms)
+        k->self->host->log(k->self, TENREC_LOG_WARN,
+                           "%s exists with a lease of %" PRIu64 " ms (0: none), which "
+                           "overrides the option 'lease' of %" PRIu64 " ms",
+                           k->name, k->lease_ms, wanted_ms);
+    if (!k->lease_ms)
+        return TENREC_OK;
     pthread_mutex_init(&k->lock, NULL);
     clock_cond_init(&k->wake);
     /* Signals belong to the program's threads. */
@@ -52,7 +73,7 @@ tenrec_status keeper_start(struct keeper *k, const char *name, tenrec_error *err
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     k->running = !failed;
     if (!failed) {
-        pthread_setname_np(k->thread, name);
+        pthread_setname_np(k->thread, thread);
         return TENREC_OK;
     }
     pthread_cond_destroy(&k->wake);

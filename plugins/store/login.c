@@ -21,7 +21,7 @@ static tenrec_status password_check(int fd, const char *path, tenrec_error *err)
     return TENREC_OK;
 }
 
-tenrec_status login_password(const char *path, char *ret, size_t room, tenrec_error *err)
+static tenrec_status password_read(const char *path, char *ret, size_t room, tenrec_error *err)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     tenrec_status st;
@@ -46,6 +46,17 @@ tenrec_status login_password(const char *path, char *ret, size_t room, tenrec_er
     ret[strcspn(ret, "\r\n")] = '\0';
     return *ret ? TENREC_OK
                 : tenrec_fail(err, TENREC_ECONFIG, "'password_file' \"%s\" is empty", path);
+}
+
+tenrec_status login_read(const struct store_login *o, const struct store_url *url,
+                         struct login *ret, tenrec_error *err)
+{
+    const bool from_file = !*url->password && *o->password_file;
+
+    ret->user = *url->password ? url->user : o->user;
+    ret->password = *url->password ? url->password : from_file ? ret->file : o->password;
+    return from_file ? password_read(o->password_file, ret->file, sizeof ret->file, err)
+                     : TENREC_OK;
 }
 
 tenrec_status login_check(const struct store_login *o, tenrec_error *err)

@@ -3,6 +3,8 @@
 #ifndef STORE_LOGIN_H
 #define STORE_LOGIN_H
 
+#include "url.h"
+
 #include <stddef.h>
 #include <tenrec/plugin.h>
 
@@ -41,9 +43,16 @@ struct store_login {
 /* errors: ECONFIG names options that do not go together */
 tenrec_status login_check(const struct store_login *o, tenrec_error *err);
 
-/* Reads the first line of a file that only its owner, we or root, can read; with its NUL it has at
- * most `room` bytes.
+/* Who logs in; the texts are those of the URL and the options, or `file`. */
+struct login {
+    const char *user, *password; /* "": none */
+    char file[512];              /* the first line of the password_file */
+};
+
+/* Takes the password of the URL, or of the file, which only its owner, we or root, can read, or of
+ * the options. The owner of `ret` clears it after use.
  * errors: ECONFIG with the path and the remedy, never with the text of the file */
-tenrec_status login_password(const char *path, char *ret, size_t room, tenrec_error *err);
+tenrec_status login_read(const struct store_login *o, const struct store_url *url,
+                         struct login *ret, tenrec_error *err);
 
 #endif

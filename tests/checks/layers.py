@@ -113,9 +113,9 @@ def check_public():
 SHARED = {"plugins/otlp": {"core/base/json.h", "core/base/clock.h"}} | {
     f"plugins/{name}": {"core/base/clock.h"} for name in ("faulty", "prometheus", "store", "tensorpipe", "ucx")} | {
     # plugins/store is no plugin: it has what those of stores have in common.
-    f"plugins/{name}": {"core/base/clock.h", "store/keeper.h", "store/login.h", "store/url.h"} | more
-    for name, more in (("redis", set()), ("etcd", {"store/asker.h", "store/base64.h"}),
-                       ("kubernetes", {"store/asker.h", "store/base64.h", "store/http.h"}))}
+    f"plugins/{name}": {"core/base/clock.h", "store/draw.h", "store/keeper.h", "store/login.h", "store/turn.h", "store/url.h"} | more
+    for name, more in (("redis", set()), ("etcd", {"store/asker.h", "store/base64.h", "store/sum.h"}),
+                       ("kubernetes", {"store/asker.h", "store/base64.h", "store/http.h", "store/sum.h"}))}
 
 
 def check_plugins():
