@@ -82,7 +82,7 @@ static tenrec_status take_out_others(struct membership_list *r, struct membershi
         st = make_room(r, v, deadline_ns, err);
     }
     if (st == TENREC_OK && v->n != before.n)
-        st = torch_keys_take_out(r->torch, &before, v, deadline_ns, err);
+        st = torch_keys_replace(r->torch, &before, v, deadline_ns, err);
     membership_view_finish(&before);
     return st;
 }
@@ -191,7 +191,7 @@ static tenrec_status tell_readers(struct membership_list *r, const char *address
     if (st == TENREC_OK)
         st = torch_keys_set(r->torch, joined, n, deadline_ns, err);
     if (st == TENREC_OK)
-        st = torch_keys_add(r->torch, &before, v, deadline_ns, err);
+        st = torch_keys_replace(r->torch, &before, v, deadline_ns, err);
     if (st == TENREC_OK && before.n == 0)
         st = group_directory_announce(r->whole, r->group, r->run, 0, 1, deadline_ns, err);
     membership_view_finish(&before);

@@ -24,7 +24,7 @@ static tenrec_status membership_list_remove_entry(struct membership_list *r,
     *ret_done = v->n == before.n;
     v->version += !*ret_done;
     if (!*ret_done && lease_kept(&r->lock.lease, deadline_ns))
-        st = torch_keys_take_out(r->torch, &before, v, deadline_ns, err);
+        st = torch_keys_replace(r->torch, &before, v, deadline_ns, err);
     if (st == TENREC_OK && !*ret_done)
         st = membership_list_replace(r, raw, v, deadline_ns, ret_done, err);
     membership_view_finish(&before);

@@ -60,7 +60,7 @@ static bool read_item(const char *item, size_t len, struct membership_view_entry
 static bool is_anothers(const struct membership_view_entry *e, const struct membership_view *before,
                         const struct membership_view *after)
 {
-    const struct membership_view_entry *was = before ? membership_view_by_id(before, e->id) : NULL;
+    const struct membership_view_entry *was = membership_view_by_id(before, e->id);
 
     return !(was && strcmp(was->name, e->name) == 0) && !membership_view_by_id(after, e->id) &&
            !membership_view_by_name(after, e->name);
@@ -233,19 +233,6 @@ tenrec_status torch_keys_set(struct tenrec_store *torch, const struct torch_memb
     return st;
 }
 
-tenrec_status torch_keys_add(struct tenrec_store *torch, const struct membership_view *before,
-                             const struct membership_view *after, uint64_t deadline_ns,
-                             tenrec_error *err)
-{
-    struct bytes guess = { 0 };
-    tenrec_status st;
-
-    add_view(&guess, before);
-    st = list_change(torch, &guess, NULL, after, deadline_ns, err);
-    bytes_free(&guess);
-    return st;
-}
-
 static void torch_keys_delete(struct tenrec_store *torch, const struct membership_view *before,
                               const struct membership_view *after, uint64_t deadline_ns)
 {
@@ -255,13 +242,14 @@ static void torch_keys_delete(struct tenrec_store *torch, const struct membershi
         for (size_t i = 0; i < before->n; i++)
             if (!membership_view_find(after, before->entry[i].id, before->entry[i].incarnation))
                 member_keys_add(&k, &before->entry[i], "");
-    store_remove_all(torch, k.key, k.n, deadline_ns, NULL, NULL);
+    if (k.n > 0)
+        store_remove_all(torch, k.key, k.n, deadline_ns, NULL, NULL);
     member_keys_finish(&k);
 }
 
-tenrec_status torch_keys_take_out(struct tenrec_store *torch, const struct membership_view *before,
-                                  const struct membership_view *after, uint64_t deadline_ns,
-                                  tenrec_error *err)
+tenrec_status torch_keys_replace(struct tenrec_store *torch, const struct membership_view *before,
+                                 const struct membership_view *after, uint64_t deadline_ns,
+                                 tenrec_error *err)
 {
     struct bytes guess = { 0 };
     tenrec_status st;

@@ -41,15 +41,11 @@ struct torch_member {
 tenrec_status torch_keys_set(struct tenrec_store *torch, const struct torch_member *member,
                              size_t n, uint64_t deadline_ns, tenrec_error *err);
 
-/* Adds the members of `after` that are not in `before`. Called after the view was replaced: so all
- * entries of ours are in the view, and an entry that is not in the view is another's. */
-tenrec_status torch_keys_add(struct tenrec_store *torch, const struct membership_view *before,
-                             const struct membership_view *after, uint64_t deadline_ns,
-                             tenrec_error *err);
-
-/* Removes the members of `before` that are not in `after`. Called before the view is replaced. */
-tenrec_status torch_keys_take_out(struct tenrec_store *torch, const struct membership_view *before,
-                                  const struct membership_view *after, uint64_t deadline_ns,
-                                  tenrec_error *err);
+/* Replaces the members of `before` in the list by those of `after`, and removes the names and
+ * addresses of those that have left. Called before the view is replaced when members leave, and
+ * after it when they join: so an entry that is in neither view is another's. */
+tenrec_status torch_keys_replace(struct tenrec_store *torch, const struct membership_view *before,
+                                 const struct membership_view *after, uint64_t deadline_ns,
+                                 tenrec_error *err);
 
 #endif

@@ -198,8 +198,8 @@ static void fuzz_torch_keys(const uint8_t *data, size_t len)
 
     fuzz_expect(membership_view_add(&v, &me, &err) == TENREC_OK);
     torch_keys_set(s, &(struct torch_member){ &me, "uv://127.0.0.1:1" }, 1, CLOCK_NEVER, &err);
-    torch_keys_add(s, &(struct membership_view){ .version = 0 }, &v, CLOCK_NEVER, &err);
-    torch_keys_take_out(s, &v, &none, CLOCK_NEVER, &err);
+    torch_keys_replace(s, &(struct membership_view){ .version = 0 }, &v, CLOCK_NEVER, &err);
+    torch_keys_replace(s, &v, &none, CLOCK_NEVER, &err);
     membership_view_finish(&v);
     tenrec_store_close(s);
 }
