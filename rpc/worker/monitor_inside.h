@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* monitor_inside.h - shared by the parts of the monitor: monitor.c has the thread,
- * monitor_messages.c the messages between members, traffic.c the bytes that arrive from them,
- * view_apply.c applies a new view. */
+ * monitor_sent.c and monitor_messages.c the messages to and from members, sweep_messages.c those of
+ * sweeps, traffic.c the bytes that arrive from members, view_apply.c applies a new view. */
 #ifndef TENREC_WORKER_MONITOR_INSIDE_H
 #define TENREC_WORKER_MONITOR_INSIDE_H
 
@@ -80,7 +80,7 @@ struct monitor {
     tenrec_error why;
 };
 
-/* ---- monitor_messages.c ---- */
+/* ---- monitor_sent.c ---- */
 
 /* Sends a member our version, which it answers. No lock held. */
 void monitor_probe(struct monitor *m, tenrec_peer id, int64_t incarnation);
@@ -88,6 +88,12 @@ void monitor_probe(struct monitor *m, tenrec_peer id, int64_t incarnation);
 void monitor_consult(struct monitor *m, tenrec_peer id, int64_t incarnation);
 /* Returns true if such a message after the first `n_sent` waits for its answer. Lock held. */
 bool monitor_probes_wait(const struct monitor *m, int64_t n_sent);
+/* Waits for a change. Returns false at the deadline. Lock held. */
+bool monitor_wait(struct monitor *m, uint64_t until_ns);
+/* Expects no more answers from `id`. Lock held. */
+void monitor_gives_up(struct monitor *m, tenrec_peer id);
+
+/* ---- sweep_messages.c ---- */
 
 /* What a VIEW message asks beside an answer: that all members above, or those of a block, know. */
 enum sweep_kind { SWEEP_NONE, SWEEP_UP, SWEEP_DOWN };
@@ -170,15 +176,10 @@ void sweep_pack_changes(struct monitor *m, uint64_t after, bool all, struct byte
 void monitor_announce(struct monitor *m);
 void monitor_announce_and_wait(struct monitor *m, int64_t version, uint64_t deadline_ns);
 
+/* ---- monitor_messages.c ---- */
+
 /* Answers the requests that wait for the version that we have now. */
 void monitor_answer_ripe(struct monitor *m); /* no lock held */
-
-/* Waits for a change. Returns false at the deadline. Lock held. */
-bool monitor_wait(struct monitor *m, uint64_t until_ns);
-
-/* Expects no more answers from `id`. Lock held. */
-void monitor_gives_up(struct monitor *m, tenrec_peer id);
-
 void monitor_messages_end(struct monitor *m);
 
 /* ---- traffic.c ---- */
