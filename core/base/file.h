@@ -39,10 +39,6 @@ tenrec_status private_file_write(const char *path, enum private_file_name name, 
  * errors   EOS */
 tenrec_status private_folder(char ret[TENREC_PRIVATE_FOLDER_MAX], tenrec_error *err);
 
-/* Calls `fn` for each folder in which a process of this user with other variables would look, until
- * it returns true. */
-void private_folder_each(bool (*fn)(void *arg, const char *folder), void *arg);
-
 /* The limit of file sizes of this process (RLIMIT_FSIZE, ulimit -f): growing a file
  * beyond it, also one in memory, raises SIGXFSZ in the thread, which ends the process. */
 

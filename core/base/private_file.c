@@ -121,12 +121,3 @@ tenrec_status private_folder(char ret[TENREC_PRIVATE_FOLDER_MAX], tenrec_error *
                        "(mode 0700): remove them, or set XDG_RUNTIME_DIR to one that is",
                        (unsigned)geteuid());
 }
-
-void private_folder_each(bool (*fn)(void *arg, const char *folder), void *arg)
-{
-    char path[TENREC_PRIVATE_FOLDER_MAX];
-
-    for (unsigned i = 0; i < FOLDERS; i++)
-        if (folder_path(i, path) && folder_is_own(path) && fn(arg, path))
-            return;
-}

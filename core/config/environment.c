@@ -94,7 +94,9 @@ static char environment_upper(char c)
     return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ? c : '_';
 }
 
-void environment_name_add(char buf[ENVIRONMENT_NAME_MAX], const char *text)
+/* Appends `text` to the variable's name in `buf`, upper-cased and with `_` for each
+ * character that is no letter or digit. Cuts a name that is too long. */
+static void environment_name_add(char buf[ENVIRONMENT_NAME_MAX], const char *text)
 {
     size_t n = strlen(buf);
 

@@ -29,10 +29,6 @@ void environment_finish(struct environment *env);
 /* The variable, borrowed; NULL when it is not set. */
 const struct variable *environment_get(const struct environment *env, const char *name);
 
-/* Appends `text` to the variable's name in `buf`, upper-cased and with `_` for each
- * character that is no letter or digit. Cuts a name that is too long. */
-void environment_name_add(char buf[ENVIRONMENT_NAME_MAX], const char *text);
-
 /* "TENREC_BACKENDS__<entry>__<option>", "TENREC_STORES__..." by the section, and
  * "TENREC_<top>__<key>" for a key of a top-level map: "worker", "security.mtls". */
 void environment_option_name(char buf[ENVIRONMENT_NAME_MAX], enum config_section section,

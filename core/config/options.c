@@ -31,7 +31,9 @@ static bool has_key(const struct tenrec_plugin *desc, const char *key, struct su
     return false;
 }
 
-void options_context(char *buf, size_t size, const struct option_source *src, const char *key)
+/* "backend 'flaky': option 'delay'" or "worker.name", for the beginning of an error. */
+static void options_context(char *buf, size_t size, const struct option_source *src,
+                            const char *key)
 {
     if (src->item)
         snprintf(buf, size, "%s: '%s'", src->item, key);
@@ -219,9 +221,10 @@ tenrec_status options_resolve(const struct tenrec_option *opt, const struct opti
     return TENREC_OK;
 }
 
-tenrec_status options_read(const struct tenrec_option *opt, const struct option_source *src,
-                           const struct node *value, struct arena *arena, void *opts,
-                           tenrec_error *err)
+/* Reads one value into `opts`. */
+static tenrec_status options_read(const struct tenrec_option *opt, const struct option_source *src,
+                                  const struct node *value, struct arena *arena, void *opts,
+                                  tenrec_error *err)
 {
     char context[VALUE_CONTEXT_MAX];
     void *at = (char *)opts + opt->offset;

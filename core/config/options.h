@@ -44,16 +44,8 @@ tenrec_status options_resolve(const struct tenrec_option *opt, const struct opti
 tenrec_status options_fill(const struct tenrec_plugin *desc, const struct option_source *src,
                            struct arena *arena, void *opts, tenrec_error *err);
 
-/* Reads one value into `opts`. */
-tenrec_status options_read(const struct tenrec_option *opt, const struct option_source *src,
-                           const struct node *value, struct arena *arena, void *opts,
-                           tenrec_error *err);
-
 /* The position of the effective value of a key of a top-level map. */
 struct position options_key_where(const struct option_source *src, const char *key);
-
-/* "backend 'flaky': option 'delay'" or "worker.name", for the beginning of an error. */
-void options_context(char *buf, size_t size, const struct option_source *src, const char *key);
 
 struct option_source options_source(const struct config_layer *layer);
 

@@ -54,9 +54,6 @@ tenrec_status plugin_validate_end(tenrec_status st, const char *function, tenrec
 tenrec_status plugin_check_address(const struct tenrec_plugin *p, const void *options,
                                    const char *address, tenrec_error *err);
 
-/* "a store", for error texts. */
-const char *plugin_validate_kind_name(uint32_t kind);
-
 /* Returns true for 1 to 63 of [a-z0-9_]. */
 bool plugin_validate_name_ok(const char *name);
 

@@ -116,7 +116,8 @@ static tenrec_status check_options(const struct tenrec_plugin *p, bool in_record
     return TENREC_OK;
 }
 
-const char *plugin_validate_kind_name(uint32_t kind)
+/* "a store", for error texts. */
+static const char *plugin_validate_kind_name(uint32_t kind)
 {
     switch (kind) {
     case TENREC_PLUGIN_BACKEND:

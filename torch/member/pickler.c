@@ -118,7 +118,7 @@ static void pickler_getattr(struct pickler *p, const char *name)
 }
 
 /* A call of the function that torch's reader knows, with the place of the tensor. */
-void pickler_tensor(struct pickler *p, struct tenrec_tensor *t)
+static void pickler_tensor(struct pickler *p, struct tenrec_tensor *t)
 {
     struct tenrec_tensor **grown =
         memory_grow(p->tensor, p->n_tensors, &p->room, sizeof(struct tenrec_tensor *));

@@ -39,9 +39,6 @@ void pickler_value(struct pickler *p, const struct tenrec_value *v);
 /* A tuple of values. */
 void pickler_tuple(struct pickler *p, const struct tenrec_value *v, size_t n);
 
-/* The place of a tensor in the message. */
-void pickler_tensor(struct pickler *p, struct tenrec_tensor *t);
-
 /* A pair of integers. */
 void pickler_rref_id(struct pickler *p, struct rref_id id);
 

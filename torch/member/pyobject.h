@@ -77,8 +77,6 @@ static inline size_t pyobject_budget(size_t len)
                : PYOBJECT_BYTES_EACH * len + PYOBJECT_BYTES_MORE;
 }
 
-/* Is `o` of kind GLOBAL, and that name? */
-bool pyobject_is_global(const struct pyobject *o, const char *module, const char *name);
 /* Is `o` an OBJECT of that class with `n` fields? */
 bool pyobject_is(const struct pyobject *o, const char *module, const char *name, uint32_t n);
 /* Is `o` a pair of integers of 0 or more, the id of a reference? */

@@ -59,7 +59,8 @@ static void reference_name_unknown(struct tenrec_rref *r, struct bytes_slice typ
     free(old);
 }
 
-void reference_type(struct tenrec_rref *r, char ret[REFERENCE_TYPE_MAX + 1])
+/* Copies them; "" if unknown. */
+static void reference_type(struct tenrec_rref *r, char ret[REFERENCE_TYPE_MAX + 1])
 {
     const struct reference_names *names;
 

@@ -63,8 +63,6 @@ void arrivals_finish(struct arrivals *in);
 /* Sets the type of the referenced value, and the function that made it ("": unknown). Without
  * memory they stay unknown. */
 void reference_name(struct tenrec_rref *r, struct bytes_slice type, const char *function);
-/* Copies them; "" if unknown. */
-void reference_type(struct tenrec_rref *r, char ret[REFERENCE_TYPE_MAX + 1]);
 void reference_function(struct tenrec_rref *r, char ret[REFERENCE_FUNCTION_MAX + 1]);
 /* The name that TorchScript has for the type of a value; "" for a type that it lacks. */
 const char *reference_type_of(const struct tenrec_value *v);

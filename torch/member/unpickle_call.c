@@ -17,7 +17,8 @@ bool pyobject_is_text(const struct pyobject *o, const char *text)
     return o->kind == PY_TEXT && span_is(&o->u.text, text);
 }
 
-bool pyobject_is_global(const struct pyobject *o, const char *module, const char *name)
+/* Is `o` of kind GLOBAL, and that name? */
+static bool pyobject_is_global(const struct pyobject *o, const char *module, const char *name)
 {
     return o->kind == PY_GLOBAL && span_is(&o->u.item[0]->u.text, module) &&
            span_is(&o->u.item[1]->u.text, name);

@@ -30,7 +30,7 @@ static bool call_read_into(struct call *c, PyObject *memory)
     return true;
 }
 
-bool call_read(struct call *c, PyObject *args)
+static bool call_read(struct call *c, PyObject *args)
 {
     PyObject *values, *into = NULL;
     long long ms;

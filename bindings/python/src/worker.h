@@ -32,7 +32,6 @@ struct call {
     PyObject *into; /* a tenrec.Tensor for the result, or NULL */
 };
 
-bool call_read(struct call *c, PyObject *args);
 bool call_read_of_rref(struct call *c, PyObject *args);
 void call_finish(struct call *c);
 

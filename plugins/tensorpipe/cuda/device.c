@@ -189,7 +189,8 @@ static tenrec_status stream_make(int index, struct CUstream_st **s, tenrec_error
     return st;
 }
 
-tenrec_status device_stream(int index, uint64_t *ret, tenrec_error *err)
+/* The next stream of the device's pool; it is never destroyed. */
+static tenrec_status device_stream(int index, uint64_t *ret, tenrec_error *err)
 {
     tenrec_status st = device_check(index, err);
     struct CUstream_st **s, *stream;
@@ -329,8 +330,8 @@ tenrec_status device_event_wait(const struct tenrec_stream *s, const struct devi
 
 /* A wait remembers what was recorded when it was queued, so the event is free
  * again at once. */
-tenrec_status device_order(const struct tenrec_stream *first, const struct tenrec_stream *then,
-                           tenrec_error *err)
+static tenrec_status device_order(const struct tenrec_stream *first,
+                                  const struct tenrec_stream *then, tenrec_error *err)
 {
     struct device_event *e;
     tenrec_status st;

@@ -35,9 +35,6 @@ tenrec_status device_check(int index, tenrec_error *err);
 tenrec_status device_enter(int index, tenrec_error *err);
 void device_leave(void);
 
-/* The next stream of the device's pool; it is never destroyed. */
-tenrec_status device_stream(int index, uint64_t *ret, tenrec_error *err);
-
 /* A point in the work of a stream. */
 struct device_event {
     struct device_event *next;
@@ -57,10 +54,6 @@ tenrec_status device_event_mark(const struct tenrec_stream *s, bool shared,
 /* What is queued on `s` from now on waits for the event. */
 tenrec_status device_event_wait(const struct tenrec_stream *s, const struct device_event *e,
                                 tenrec_error *err);
-
-/* Makes later work on `then` wait for the present work on `first`. */
-tenrec_status device_order(const struct tenrec_stream *first, const struct tenrec_stream *then,
-                           tenrec_error *err);
 
 /* Queues a copy on `s`, within devices and from and to pinned memory of the host. */
 tenrec_status device_copy(const struct tenrec_stream *s, void *to, const void *from, uint64_t bytes,

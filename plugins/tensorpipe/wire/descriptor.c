@@ -173,7 +173,7 @@ static bool is_host(struct tenrec_device device)
     return device.kind == TENREC_CPU && device.index == 0;
 }
 
-bool device_to_wire(struct tenrec_device device, struct nop_device *ret)
+static bool device_to_wire(struct tenrec_device device, struct nop_device *ret)
 {
     switch (device.kind) {
     case TENREC_CPU:

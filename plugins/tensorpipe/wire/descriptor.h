@@ -72,8 +72,7 @@ size_t descriptor_write(void *buf, size_t cap,
                         const struct tenrec_tensor_desc *tensors, uint32_t n, uint32_t tensor_size,
                         const struct descriptor_note *notes);
 
-/* The wire's name of a device and back; false when there is none. */
-bool device_to_wire(struct tenrec_device device, struct nop_device *ret);
+/* The device that has that name on the wire; false when there is none. */
 bool device_from_wire(const struct nop_device *device, struct tenrec_device *ret);
 
 #define DESCRIPTOR_REPLY_MAX(n) (16 + (size_t)(n)*16)
