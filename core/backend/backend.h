@@ -66,6 +66,7 @@ struct chain_user {
     bool (*accepts)(void *arg);                                                /* NULL: always */
     void (*peer_lost)(void *arg, tenrec_peer peer, const tenrec_error *why);   /* NULL: ignored */
     void (*caller_lost)(void *arg, tenrec_peer peer, const tenrec_error *why); /* NULL: ignored */
+    bool (*needs)(void *arg, tenrec_peer peer);                                /* NULL: always */
     /* Of messages with tensors; the others are of message_new. NULL: so are these. */
     struct tenrec_msg *(*msg_new)(uint64_t payload_len, uint32_t n_tensors);
     /* Of messages with a payload of TENREC_LARGE_PAYLOAD bytes or more. NULL, and where it returns

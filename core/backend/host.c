@@ -147,6 +147,13 @@ static void host_caller_lost(struct tenrec_agent *self, tenrec_peer peer, const 
         user->caller_lost(user->arg, peer, why);
 }
 
+static bool host_needs(struct tenrec_agent *self, tenrec_peer peer)
+{
+    const struct chain_user *user = &link_of(self)->chain->user;
+
+    return !user->needs || user->needs(user->arg, peer);
+}
+
 static const struct chain_sharing *sharing_of(struct tenrec_agent *self)
 {
     return link_of(self)->chain->user.sharing;
@@ -218,4 +225,5 @@ const struct tenrec_host chain_host = {
     .exception_new = host_exception_new,
     .hold = host_hold,
     .budget = &host_budget,
+    .needs = host_needs,
 };

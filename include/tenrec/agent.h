@@ -442,6 +442,10 @@ struct tenrec_host {
      * charge. The charge ends with the memory, when the message is released. Any thread may call
      * these functions. */
     const struct tenrec_budget *budget;
+
+    /* [AG-43] Whether the end of the connections to or from that peer has to be noticed: then an
+     * agent does not close idle ones. NULL: it has. Any thread. */
+    bool (*needs)(struct tenrec_agent *self, tenrec_peer peer);
 };
 
 static inline void tenrec_done_succeed(struct tenrec_done done)

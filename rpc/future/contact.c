@@ -126,6 +126,11 @@ bool contact_is_lost(const struct tenrec_worker *w, tenrec_peer peer)
     return contact_is(w, peer, CONTACT_LOST);
 }
 
+bool contact_watches(const struct tenrec_worker *w, tenrec_peer peer)
+{
+    return contact_is(w, peer, CONTACT_TRIED) || contact_is(w, peer, CONTACT_MADE);
+}
+
 bool contact_refused(const struct tenrec_worker *w, tenrec_peer peer)
 {
     return contact_is(w, peer, CONTACT_REFUSED);

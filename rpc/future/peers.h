@@ -107,6 +107,9 @@ void contact_lost(struct tenrec_worker *w, tenrec_peer peer);
 /* Returns true from contact_lost until the next contact_try. */
 bool contact_is_lost(const struct tenrec_worker *w, tenrec_peer peer);
 
+/* Returns true from contact_try until contact_lost: the end of its connection is awaited. */
+bool contact_watches(const struct tenrec_worker *w, tenrec_peer peer);
+
 /* Forgets what was recorded: the id has a new holder. */
 void contact_forget(struct tenrec_worker *w, tenrec_peer peer);
 

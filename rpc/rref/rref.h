@@ -39,6 +39,9 @@ static inline struct rref_context *rref_context_of(const struct tenrec_worker *w
  * number of control messages to the peer that are not acknowledged. */
 size_t rrefs_lost(struct tenrec_worker *w, tenrec_peer peer, bool report, const tenrec_error *why);
 
+/* Returns true if the loss of `peer` would release, or fail, references. */
+bool rrefs_need(struct tenrec_worker *w, tenrec_peer peer);
+
 /* Logs the leaks. errors: EBUSY, if tenrec_worker_set_rref_leak_check is on */
 tenrec_status rrefs_check(struct tenrec_worker *w, bool graceful, tenrec_error *err);
 

@@ -306,6 +306,9 @@ void rref_peer_gone(struct rref_context *ctx, tenrec_peer peer);
 struct rref_released rref_peer_lost(struct rref_context *ctx, tenrec_peer peer,
                                     const tenrec_error *why, struct rref_acts *acts);
 
+/* Whether that would find a reference; true also if they are too many to look through. */
+bool rref_context_needs(struct rref_context *ctx, tenrec_peer peer);
+
 /* Releases all users; with `orphans` also forks in flight. */
 void rref_delete_users(struct rref_context *ctx, bool orphans, struct rref_acts *acts);
 

@@ -396,6 +396,11 @@ void rrefs_drop(struct tenrec_worker *w)
     rrefs_of(w)->context = NULL;
 }
 
+bool rrefs_need(struct tenrec_worker *w, tenrec_peer peer)
+{
+    return rref_context_of(w) && rref_context_needs(rref_context_of(w), peer);
+}
+
 size_t rrefs_lost(struct tenrec_worker *w, tenrec_peer peer, bool report, const tenrec_error *why)
 {
     const struct rrefs *all = rrefs_of(w);

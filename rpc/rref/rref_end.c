@@ -7,6 +7,8 @@
 
 #include "core/base/clock.h"
 
+#define LOOK_MAX 4096 /* references that are looked through for those of a worker */
+
 /* ---- a lost worker ----------------------------------------------------------- */
 
 void rref_peer_gone(struct rref_context *ctx, tenrec_peer peer)
@@ -45,6 +47,33 @@ struct rref_released rref_peer_lost(struct rref_context *ctx, tenrec_peer peer,
     }
     pthread_mutex_unlock(&ctx->lock);
     return sum;
+}
+
+static bool forks_have(const struct rref_forks *f, tenrec_peer holder)
+{
+    const struct rref_forks_entry *e = f->table;
+
+    while (e && e->holder != holder)
+        e = e->hh.next;
+    return e != NULL;
+}
+
+bool rref_context_needs(struct rref_context *ctx, tenrec_peer peer)
+{
+    bool needs;
+
+    pthread_mutex_lock(&ctx->lock);
+    needs = HASH_COUNT(ctx->owners) + HASH_COUNT(ctx->users) + HASH_COUNT(ctx->children) +
+                ctx->n_forks >
+            LOOK_MAX;
+    for (const struct rref_child *c = ctx->children; c && !needs; c = c->hh.next)
+        needs = c->to == peer;
+    for (const struct rref_user *u = ctx->users; u && !needs; u = u->hh.next)
+        needs = u->ref.owner == peer;
+    for (const struct rref_owner *o = ctx->owners; o && !needs; o = o->hh.next)
+        needs = (o->making && o->creator == peer) || forks_have(&o->forks, peer);
+    pthread_mutex_unlock(&ctx->lock);
+    return needs;
 }
 
 /* ---- release ----------------------------------------------------------------- */

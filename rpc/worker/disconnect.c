@@ -123,6 +123,14 @@ void worker_caller_lost(void *worker, tenrec_peer peer, const tenrec_error *why)
     disconnect_lost(worker, peer, THEIRS, why);
 }
 
+/* In a dynamic group heartbeats find the dead. */
+bool worker_needs(void *worker, tenrec_peer peer)
+{
+    struct tenrec_worker *w = worker;
+
+    return !group_of(w)->monitor && (contact_watches(w, peer) || rrefs_need(w, peer));
+}
+
 void worker_peer_refused(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *why)
 {
     tenrec_error reported;

@@ -209,6 +209,7 @@ static tenrec_status make_chain(struct tenrec_worker *w, tenrec_error *err)
                                      .accepts = worker_accepts,
                                      .peer_lost = worker_peer_lost,
                                      .caller_lost = worker_caller_lost,
+                                     .needs = worker_needs,
                                      .msg_new = rpc_message_new,
                                      .sharing = &sharing_of_process,
                                      .exception_new = answer_exception_new,

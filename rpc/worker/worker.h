@@ -87,6 +87,7 @@ void disconnects_forget(struct tenrec_worker *w, tenrec_peer peer);
 /* Functions of the chain's user. */
 void worker_peer_lost(void *worker, tenrec_peer peer, const tenrec_error *why);
 void worker_caller_lost(void *worker, tenrec_peer peer, const tenrec_error *why);
+bool worker_needs(void *worker, tenrec_peer peer);
 
 /* A member of a static group has died for good (peers.h): fails the gathers that wait for it and,
  * unless `why` is NULL, abandons its references. */

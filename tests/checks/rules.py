@@ -57,6 +57,7 @@ NOTES = {
     "AG-41": ("A write changes a region after its owner has revoked it.", ""),
     "AG-39": ("Callers that are no members make a worker hold memory without limit.", "of the shipped backends: tests/tensorpipe, tests/ucx"),
     "AG-42": ("Two workers that stand alone confuse each other with themselves.", "of plugins with the flag: tests/link"),
+    "AG-43": ("The death of a worker that holds references is not noticed.", "of the shipped backends: tests/tensorpipe"),
     "OB-1": ("Two observers bind one address, or none.", "of the core: tests/metrics"),
     "OB-2": ("A worker starts late, or a call waits for a collector.", "no program can see it"),
     "OB-3": ("A thread of the plugin runs in unmapped code: a crash.", ""),

@@ -68,6 +68,7 @@ AT(tenrec_member, linked, 40);
 AT(tenrec_host, exception_new, 136);
 AT(tenrec_host, hold, 144);
 AT(tenrec_host, budget, 152);
+AT(tenrec_host, needs, 160);
 SIZE(tenrec_series, 256);
 SIZE(tenrec_reading, 24);
 AT(tenrec_span, trace_id, 56);

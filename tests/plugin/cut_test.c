@@ -24,10 +24,9 @@
 static const struct {
     const char *last;
     uint32_t size;
-} ends[] = {
-    END(peer_lost),  END(caller_lost), END(sharing_open),  END(sharing_close), END(share),
-    END(share_back), END(shared),      END(exception_new), END(hold),          END(budget)
-};
+} ends[] = { END(peer_lost), END(caller_lost), END(sharing_open), END(sharing_close),
+             END(share),     END(share_back),  END(shared),       END(exception_new),
+             END(hold),      END(budget),      END(needs) };
 #define N_ENDS (sizeof ends / sizeof ends[0])
 
 static const char *name, *options, *const *services;
