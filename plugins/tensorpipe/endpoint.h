@@ -27,7 +27,8 @@ enum progress { PROGRESS_BUSY, PROGRESS_ADAPTIVE, PROGRESS_SLEEP };
 
 struct counters {
     atomic_uint_fast64_t answers_dropped, messages_dropped, messages_skipped;
-    atomic_uint_fast64_t pipes_opened, pipes_accepted, pipes_broken, handshakes_failed;
+    atomic_uint_fast64_t pipes_opened, pipes_accepted, pipes_parted, pipes_broken;
+    atomic_uint_fast64_t handshakes_failed;
     atomic_uint_fast64_t tensors_pulled, pulls_refused, tensors_shared, tensors_mapped;
     atomic_uint_fast64_t proofs, proofs_refused; /* of incoming connections */
     atomic_uint_fast64_t hellos; /* that were parsed: the first bytes behind a proof */
@@ -55,9 +56,9 @@ struct endpoint {
     tenrec_peer me;
     _Atomic(struct peer *) *peers; /* ENDPOINT_PEERS of them, by id */
     atomic_int peers_end;          /* above all ids that were ever in use */
-    struct reactor_task reclaim;   /* to post when a poller took data events from the loop */
-    atomic_uint spinners;          /* callers that spin now */
-    atomic_uint drainers;          /* threads that wait until all sends are complete */
+    struct reactor_task reclaim; /* to post when a poller took data events from the loop */
+    atomic_uint spinners;        /* callers that spin now */
+    atomic_uint drainers;        /* threads that wait until all sends are complete */
 
     uint64_t incarnation;
     uint64_t token; /* 0: none, as of a caller that is no member */

@@ -18,7 +18,8 @@ struct tp_options {
     const char *shm_dir;  /* folder for the sockets of rings; "": none */
     uint64_t connect_timeout_ms;
     uint64_t hello_timeout_ms, handshake_timeout_ms;
-    uint64_t keepalive_ms; /* TENREC_FOREVER: off */
+    uint64_t keepalive_ms;    /* TENREC_FOREVER: off */
+    uint64_t idle_timeout_ms; /* TENREC_FOREVER: off */
     uint64_t max_object;
     uint64_t max_message;
     uint64_t max_queued_bytes;

@@ -62,6 +62,11 @@ static const struct tenrec_option options[] = {
                   "Idle time after which TCP asks whether the peer's host is still there; after "
                   "twice that without any answer the connection is lost, also one that is in "
                   "use. none turns that off."),
+    OPTION_MS(idle_timeout, "none", .min = 1000,
+              .help =
+                  "Time after which a connection that has carried nothing is closed, by the worker "
+                  "that made it and between Tenrec workers; the next call connects again. In a "
+                  "static group a worker that dies then is noticed by the next call."),
     OPTION(max_object, SIZE, "1MiB", .min = 4096, .max = 1 << 30,
            .help = "Largest handshake object, descriptor or tensor list that a peer may send; a "
                    "message takes some 25 bytes in each for a tensor. A Tenrec worker learns "

@@ -156,6 +156,12 @@ static void host_caller_lost(struct tenrec_agent *self, tenrec_peer peer, const 
     atomic_fetch_add(&node_of(self)->callers_lost, 1);
 }
 
+static bool host_needs(struct tenrec_agent *self, tenrec_peer peer)
+{
+    (void)peer;
+    return atomic_load(&node_of(self)->needs);
+}
+
 static bool host_log_enabled(const void *self, enum tenrec_log_level level)
 {
     (void)self;
@@ -198,6 +204,7 @@ void node_init(struct node *n, tenrec_peer id)
         .hello_timeout_ms = 10000,
         .handshake_timeout_ms = 10000,
         .keepalive_ms = 60000,
+        .idle_timeout_ms = TENREC_FOREVER,
         .max_object = 1 << 20,
         .max_message = UINT64_C(1) << 34,
         .max_queued_bytes = 256 << 20,
@@ -224,6 +231,7 @@ void node_init(struct node *n, tenrec_peer id)
         .log = host_log,
         .exception_new = host_exception_new,
         .budget = chain_host.budget,
+        .needs = host_needs,
     };
     snprintf(n->name, sizeof n->name, "worker%d", (int)id);
     n->member = (struct tenrec_member){ .size = sizeof n->member,

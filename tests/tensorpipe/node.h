@@ -38,6 +38,7 @@ struct node {
     /* Handles requests. NULL: requests are echoed. */
     void (*_Atomic on_request)(struct node *n, tenrec_peer from, struct tenrec_msg *msg);
     atomic_bool refuse_place, refuse_requests;
+    atomic_bool needs; /* idle connections to and from its peers */
     void *arg;
 
     pthread_mutex_t lock;

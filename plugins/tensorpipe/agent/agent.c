@@ -212,7 +212,7 @@ static void make_offer(struct agent *a)
 {
     a->ep.capabilities = IDENTITY_ALL_DTYPES | IDENTITY_OWN_MESSAGES | IDENTITY_SHORT_LISTS |
                          IDENTITY_SHARED_STORAGES | IDENTITY_NAMES_TARGETS |
-                         IDENTITY_BRIEF_MESSAGES | IDENTITY_DEFERS |
+                         IDENTITY_BRIEF_MESSAGES | IDENTITY_DEFERS | IDENTITY_PARTS |
                          (TENREC_HAS(a->ep.host, shared) ? IDENTITY_MAPS : 0);
     for (unsigned i = 0; i < a->listener.n_ports; i++) {
         const struct listener_port *port = &a->listener.port[i];

@@ -34,6 +34,7 @@ struct agent {
 
     struct reactor_timer poll_reclaim_timer; /* checks pipes that pollers left */
     struct reactor_timer keepalive_timer;    /* checks whether hosts answer */
+    struct reactor_timer idle_timer;         /* closes idle pipes */
 
     /* Spinning. At most one thread of an agent does, unless there are CPUs enough: a waiting caller
      * has priority over the loop thread. */
@@ -80,6 +81,8 @@ uint64_t agent_spin(void *arg);
 void poll_reclaim_init(struct agent *a);
 /* keepalive.c: starts the checks, once the first TCP connection exists. Loop thread. */
 void keepalive_watch(struct agent *a);
+/* idle.c: the same for idle pipes, once the first outgoing one exists. */
+void idle_watch(struct agent *a);
 
 /* agent_devices.c */
 tenrec_status agent_devices(struct tenrec_agent *self, const struct tenrec_device_ops **ret,

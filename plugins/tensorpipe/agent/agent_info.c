@@ -37,6 +37,7 @@ static void push_counters(struct agent *a, tenrec_sink_fn *sink, void *arg)
         { "answers_dropped", &a->ep.count.answers_dropped },
         { "pipes_opened", &a->ep.count.pipes_opened },
         { "pipes_accepted", &a->ep.count.pipes_accepted },
+        { "pipes_parted", &a->ep.count.pipes_parted },
         { "pipes_broken", &a->ep.count.pipes_broken },
         { "handshakes_failed", &a->ep.count.handshakes_failed },
         { "hellos", &a->ep.count.hellos },

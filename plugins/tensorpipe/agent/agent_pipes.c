@@ -12,6 +12,8 @@ static void agent_pipe_established(struct endpoint *ep, struct pipe *p)
 {
     if (p->terms.transport->remote)
         keepalive_watch(agent_of(ep));
+    if (p->outgoing)
+        idle_watch(agent_of(ep));
 }
 
 /* Reports the loss of members that have not left or been replaced since: their ids may
@@ -40,7 +42,8 @@ static void agent_leave_pipe(struct endpoint *ep, struct pipe *p)
         peer_forget(p->to, p);
     if (p->caller.counted)
         atomic_load(&p->caller.member)->callers--;
-    if (p->end.was_established && atomic_load(&a->ep.state) == AGENT_STARTED)
+    if (p->end.was_established && !atomic_load(&p->idle.parted) &&
+        atomic_load(&a->ep.state) == AGENT_STARTED)
         agent_tell_lost(ep, p);
 }
 

@@ -69,6 +69,7 @@ static void stop_on_loop(struct agent *a)
     listener_stop(&a->listener);
     reactor_disarm(&a->poll_reclaim_timer);
     reactor_disarm(&a->keepalive_timer);
+    reactor_disarm(&a->idle_timer);
     cancel_pipes(a);
 }
 

@@ -21,6 +21,7 @@
 #include "pipe/pipe_end.h"
 #include "pipe/pipe_handshake.h"
 #include "pipe/pipe_identity.h"
+#include "pipe/pipe_idle.h"
 #include "pipe/pipe_queue.h"
 #include "pipe/pipe_read.h"
 #include "pipe/pipe_role.h"
@@ -58,6 +59,7 @@ struct pipe {
     struct pipe_devices devices;
     struct pipe_handshake handshake;
     struct pipe_end end;
+    struct pipe_idle idle;
     const struct pipe_services *services;
     pthread_mutex_t lock;
     tenrec_error why;           /* it broke */

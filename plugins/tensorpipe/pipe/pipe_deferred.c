@@ -41,14 +41,14 @@ void pipe_want_deferred(struct pipe *p)
     pipe_post(p, &p->conns.deferred.task);
 }
 
-bool pipe_deferred_told(struct pipe *p, enum deferred_message what)
+bool pipe_deferred_told(struct pipe *p, enum pipe_message what)
 {
     const bool all = p->conns.n == p->conns.all;
 
     if (deferred_state(p) != CHANNEL_DEFERRED ||
-        !(what == DEFERRED_ASKED || (what == DEFERRED_OPEN && all)))
+        !(what == PIPE_WANTS_CHANNEL || (what == PIPE_HAS_CHANNEL && all)))
         return false;
-    if (what == DEFERRED_OPEN)
+    if (what == PIPE_HAS_CHANNEL)
         atomic_store(&p->conns.deferred.state, CHANNEL_OPEN);
     pipe_want_deferred(p);
     return true;

@@ -13,6 +13,7 @@
 #ifndef TENSORPIPE_PIPE_DEFERRED_H
 #define TENSORPIPE_PIPE_DEFERRED_H
 
+#include "pipe/pipe_message.h"
 #include "reactor/reactor.h"
 
 #include <stdatomic.h>
@@ -26,11 +27,6 @@ enum deferred_state {
     CHANNEL_DEFERRED,
     CHANNEL_LACKING, /* it could not be opened */
 };
-
-/* The type of the listener's messages about them, and their ids. No worker sends such a type on an
- * incoming pipe otherwise: it is that of a request. */
-#define DEFERRED_MESSAGE 0x1ff
-enum deferred_message { DEFERRED_ASKED = 1, DEFERRED_OPEN = 2 };
 
 struct deferred {
     atomic_int state;           /* enum deferred_state */
@@ -57,6 +53,6 @@ bool pipe_needs_deferred(const struct pipe *p, const struct tenrec_msg *msg);
 /* A tensor waits for the connections. */
 void pipe_want_deferred(struct pipe *p);
 /* Outgoing: the listener's message. Returns false if it means nothing. For the reader. */
-bool pipe_deferred_told(struct pipe *p, enum deferred_message what);
+bool pipe_deferred_told(struct pipe *p, enum pipe_message what);
 
 #endif

@@ -78,13 +78,12 @@ void message_deliver(struct pipe *p, struct tenrec_msg *msg, int32_t type, int64
 
     /* Requests arrive on incoming pipes only, and answers on outgoing ones: else a stranger could
      * answer a request to another peer. */
+    if (unlikely(type == PIPE_MESSAGE) && msg && pipe_told(p, (enum pipe_message)id)) {
+        counter_bump(&p->read.n_messages, (uint64_t)-1); /* it answers nothing */
+        msg->release(msg);
+        return;
+    }
     if (p->outgoing ? message_is_request(type) : type & TENREC_MSG_RESPONSE_BIT) {
-        if (type == DEFERRED_MESSAGE && msg && p->outgoing &&
-            pipe_deferred_told(p, (enum deferred_message)id)) {
-            counter_bump(&p->read.n_messages, (uint64_t)-1); /* it answers nothing */
-            msg->release(msg);
-            return;
-        }
         counter_add(&ep->count.messages_dropped, 1);
         endpoint_log(ep, TENREC_LOG_WARN, "message 0x%x from " PIPE_PEER " dropped: %s", type,
                      PIPE_PEER_ARGS(p),

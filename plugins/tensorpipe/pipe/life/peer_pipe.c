@@ -80,6 +80,17 @@ void peer_drop_old(struct peer *peer)
     pthread_mutex_unlock(&peer->lock);
 }
 
+bool peer_has_left(struct peer *peer, const struct pipe *p)
+{
+    bool left;
+
+    pthread_mutex_lock(&peer->lock);
+    drop_unused(peer);
+    left = is_unused(p);
+    pthread_mutex_unlock(&peer->lock);
+    return left;
+}
+
 /* Under the lock. */
 static void take_out(struct peer *peer)
 {

@@ -146,7 +146,8 @@ static void pipe_log_end(struct pipe *p)
 {
     struct endpoint *ep = p->ep;
 
-    counter_add(&ep->count.pipes_broken, 1);
+    counter_add(atomic_load(&p->idle.parted) ? &ep->count.pipes_parted : &ep->count.pipes_broken,
+                1);
     if (!p->end.was_established)
         counter_add(&ep->count.handshakes_failed, 1);
     if (p->why.code == TENREC_EPROTOCOL || p->why.code == TENREC_ETOOBIG ||

@@ -3,20 +3,10 @@
 #include "channel/channel.h"
 #include "pipe/life/pipe_life.h"
 #include "pipe/pipe_send.h"
-#include "wire/plain.h"
 
 static bool deferred_is(const struct pipe *p, enum deferred_state state)
 {
     return atomic_load(&p->conns.deferred.state) == (int)state;
-}
-
-static void deferred_tell(struct pipe *p, enum deferred_message what)
-{
-    struct bundle b;
-
-    bundle_clear(&b);
-    b.len = plain_write(b.buf, DEFERRED_MESSAGE, what, NULL, 0);
-    pipe_write_bundle(p, &b);
 }
 
 /* Reads what the channel's further connections have brought so far. */
@@ -70,7 +60,7 @@ static void deferred_begin(struct pipe *p)
     if (p->outgoing)
         pipe_connect_deferred(p);
     else
-        deferred_tell(p, DEFERRED_ASKED);
+        pipe_tell(p, PIPE_WANTS_CHANNEL);
 }
 
 /* Both sides have them all. */
@@ -126,7 +116,7 @@ void pipe_complete_deferred(struct pipe *p)
     if (p->outgoing || pipe_state(p) == PIPE_BROKEN)
         return;
     deferred_read_side(p);
-    deferred_tell(p, DEFERRED_OPEN);
+    pipe_tell(p, PIPE_HAS_CHANNEL);
     atomic_store(&p->conns.deferred.state, CHANNEL_OPEN);
     deferred_end(p);
 }

@@ -70,6 +70,8 @@ tenrec_status peer_poll(struct tenrec_agent *self, tenrec_peer from,
 void peer_forget(struct peer *peer, struct pipe *p);
 /* Releases removed pipes that are not in use any more. */
 void peer_drop_old(struct peer *peer);
+/* Returns true if no thread uses `p`, which was taken out, any more. */
+bool peer_has_left(struct peer *peer, const struct pipe *p);
 
 /* Nothing is sent there any more. */
 void peer_retire(struct endpoint *ep, struct peer *peer, const char *why);

@@ -32,6 +32,7 @@ enum identity_capability {
     IDENTITY_BRIEF_MESSAGES = 1u << 6,  /* reads brief.h */
     IDENTITY_DEFERS = 1u << 7,          /* opens connections for tensors with the first tensor that
                                            needs them (pipe/pipe_deferred.h) */
+    IDENTITY_PARTS = 1u << 8,           /* lets a caller close an idle pipe (pipe/pipe_idle.h) */
 };
 
 struct identity {

@@ -165,8 +165,8 @@ TEST_WITH(tensor_follows_its_message_when_the_caller_opens_no_connection, setup_
     n[1].on_request = answer_with_a_large_tensor;
     raw_pipe_defer(&p, n[1].address);
     raw_send(p.fd[0], buf, raw_message(buf, TENREC_MSG_CALL, 7, "x", 1));
-    assert_int_equal(raw_recv_message(&p, &id, buf, sizeof buf, &len), DEFERRED_MESSAGE);
-    assert_int_equal(id, DEFERRED_ASKED);
+    assert_int_equal(raw_recv_message(&p, &id, buf, sizeof buf, &len), PIPE_MESSAGE);
+    assert_int_equal(id, PIPE_WANTS_CHANNEL);
     assert_int_equal(raw_recv_message(&p, &id, buf, sizeof buf, &len), TENREC_MSG_RET);
     assert_int_equal(id, 7);
     assert_int_equal(raw_recv_frame(p.fd[0], tensor, LARGE), LARGE);
