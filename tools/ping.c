@@ -206,9 +206,8 @@ static tenrec_status ping_one(const struct outside *o, const char *name, int cal
     ping_large(o, name);
     json_object_set_new(all, "worker", json_string(info.name));
     json_object_set_new(all, "id", json_integer(info.id));
-    json_object_set_new(
-        all, "address",
-        json_string(membership_member(group_of(o->worker)->membership, info.id)->address));
+    json_object_set_new(all, "address",
+                        json_string(membership_address(group_of(o->worker)->membership, info.id)));
     json_object_set_new(all, "not_used", json_array());
     snprintf(way.peer, sizeof way.peer, ".peer.%d.", (int)info.id);
     debug_info_list(o->worker, on_info, &way);

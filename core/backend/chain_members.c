@@ -58,8 +58,11 @@ tenrec_status chain_members_add_all(struct chain_members *m, const struct tenrec
                                     uint32_t n, tenrec_error *err)
 {
     const char *at = (const char *)member;
-    tenrec_status st = TENREC_OK;
+    tenrec_status st;
 
+    pthread_mutex_lock(&m->lock);
+    st = members_reserve(m, n) ? TENREC_OK : memory_fail(err); /* no more than they need, mostly */
+    pthread_mutex_unlock(&m->lock);
     for (uint32_t i = 0; i < n && st == TENREC_OK; i++, at += member->size)
         st = chain_members_add(m, (const struct tenrec_member *)(const void *)at, err);
     return st;

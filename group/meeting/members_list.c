@@ -29,6 +29,28 @@ tenrec_status members_unpack_one(const struct generation *m, int32_t i,
     return member_check_backend(ret, m->group, m->rank, m->backend, err);
 }
 
+/* Most members are of the host of the one before: its texts serve both, as all are freed together.
+ */
+static void members_share_texts(struct member *one, const struct member *before)
+{
+    const size_t name = strlen(one->name) + 1, address = strlen(one->address) + 1;
+    char *texts;
+
+    if (strcmp(one->host, before->host) != 0 || strcmp(one->boot, before->boot) != 0 ||
+        strcmp(one->backend, before->backend) != 0 ||
+        !(texts = malloc(name + address + one->extra_len)))
+        return;
+    one->name = memcpy(texts, one->name, name);
+    one->address = memcpy(texts + name, one->address, address);
+    if (one->extra_len)
+        one->extra = memcpy(texts + name + address, one->extra, one->extra_len);
+    one->host = before->host;
+    one->boot = before->boot;
+    one->backend = before->backend;
+    free(one->texts);
+    one->texts = texts;
+}
+
 tenrec_status members_unpack(const struct generation *m, const struct store_value *values,
                              struct members *ret, tenrec_error *err)
 {
@@ -36,6 +58,8 @@ tenrec_status members_unpack(const struct generation *m, const struct store_valu
         tenrec_status st = members_unpack_one(m, i, &values[i], &ret->list[i], err);
         if (st != TENREC_OK)
             return st;
+        if (i > 0)
+            members_share_texts(&ret->list[i], &ret->list[i - 1]);
     }
     return TENREC_OK;
 }

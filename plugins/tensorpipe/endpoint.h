@@ -15,6 +15,7 @@
 #include <tenrec/tls.h>
 
 #define ENDPOINT_PEERS 32768 /* ids are torch's int16 */
+#define ENDPOINT_LOCKS 16    /* of the connections to peers */
 
 struct channels;
 struct cuda;
@@ -56,6 +57,7 @@ struct endpoint {
     tenrec_peer me;
     _Atomic(struct peer *) *peers; /* ENDPOINT_PEERS of them, by id */
     atomic_int peers_end;          /* above all ids that were ever in use */
+    pthread_mutex_t peer_locks[ENDPOINT_LOCKS];
     struct reactor_task reclaim; /* to post when a poller took data events from the loop */
     atomic_uint spinners;        /* callers that spin now */
     atomic_uint drainers;        /* threads that wait until all sends are complete */

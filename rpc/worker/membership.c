@@ -361,12 +361,17 @@ tenrec_status membership_hear_number(struct membership *m, const char *name, ten
     return st;
 }
 
-const struct tenrec_member *membership_member(const struct membership *m, tenrec_peer id)
+const char *membership_address(const struct membership *m, tenrec_peer id)
 {
-    for (uint32_t i = 0; i < membership_world(m); i++)
-        if (m->member[i].id == id)
-            return &m->member[i];
-    return NULL;
+    const struct member *one = membership_record(m, id);
+
+    return one ? one->address : "";
+}
+
+void membership_started(struct membership *m)
+{
+    free(m->member);
+    m->member = NULL;
 }
 
 struct membership_list *membership_list_of(const struct membership *m)

@@ -90,7 +90,9 @@ tenrec_status membership_tell_number(struct membership *m, const char *name, int
                                      uint64_t deadline_ns, tenrec_error *err);
 tenrec_status membership_hear_number(struct membership *m, const char *name, tenrec_peer id,
                                      uint64_t deadline_ns, int64_t *ret, tenrec_error *err);
-/* Returns NULL if no member has that id. */
-const struct tenrec_member *membership_member(const struct membership *m, tenrec_peer id);
+/* The agents have the members: m->member is NULL from now on. */
+void membership_started(struct membership *m);
+/* Of a member's agent; "" if no member has that id. */
+const char *membership_address(const struct membership *m, tenrec_peer id);
 
 #endif

@@ -284,7 +284,7 @@ static tenrec_status worker_check_reach(const struct tenrec_worker *w, const str
 static tenrec_status worker_start(struct tenrec_worker *w, const struct group_entry *e,
                                   tenrec_error *err)
 {
-    const struct membership *m;
+    struct membership *m;
     tenrec_status st = make_parts(w, err);
 
     if (st == TENREC_OK)
@@ -304,6 +304,7 @@ static tenrec_status worker_start(struct tenrec_worker *w, const struct group_en
     atomic_store(&w->state, WORKER_RUNNING);
     m = group_of(w)->membership;
     st = chain_start(w->chain, m->member, membership_world(m), err);
+    membership_started(m);
     if (st == TENREC_OK)
         pool_lead_by(w->calls->pool, worker_lead, w);
     return st == TENREC_OK ? services_run(w, e->until_ns, err) : st;

@@ -282,6 +282,8 @@ tenrec_status agent_new(const struct tenrec_init *in, struct tenrec_agent *self,
     cuda_init(&a->cuda, &a->ep);
     pthread_mutex_init(&a->pipes.lock, NULL);
     pthread_mutex_init(&a->idle_lock, NULL);
+    for (int i = 0; i < ENDPOINT_LOCKS; i++)
+        pthread_mutex_init(&a->ep.peer_locks[i], NULL);
     clock_cond_init(&a->idle);
     self->ops = &agent_ops;
     self->impl = a;

@@ -76,7 +76,7 @@ tenrec_status agent_add_member(struct agent *a, const struct tenrec_member *m, t
     if (m->id < 0 || m->id >= ENDPOINT_PEERS)
         return tenrec_fail(err, TENREC_EINVAL, "member id %d: expected 0 to %d", (int)m->id,
                            ENDPOINT_PEERS - 1);
-    peer = peer_new(m);
+    peer = peer_new(&a->ep, m);
     if (!peer)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for member %d", (int)m->id);
     if (m->id >= atomic_load(&a->ep.peers_end))

@@ -138,6 +138,8 @@ void agent_destroy(struct tenrec_agent *self)
     free(a->pipes.pipe);
     pthread_mutex_destroy(&a->pipes.lock);
     pthread_mutex_destroy(&a->idle_lock);
+    for (int i = 0; i < ENDPOINT_LOCKS; i++)
+        pthread_mutex_destroy(&a->ep.peer_locks[i]);
     pthread_cond_destroy(&a->idle);
     free(a);
 }

@@ -19,12 +19,12 @@ struct peer {
     tenrec_peer rank;     /* that it calls itself; its id, but for a linked member ([AG-42]) */
     atomic_uint side;     /* where newcomers are counted; changes under lock */
     atomic_uint users[2]; /* threads inside, by side */
+    unsigned callers;     /* established pipes on which it calls us; the loop thread's */
+    atomic_bool left;     /* nothing is sent there any more */
     _Atomic(struct pipe *) out; /* owns a reference; changes under lock */
     _Atomic(struct pipe *) old; /* taken out, and perhaps in use; likewise */
-    pthread_mutex_t lock;
-    atomic_bool left;    /* nothing is sent there any more */
-    struct peer *before; /* the earlier member of the id; owns */
-    unsigned callers;    /* established pipes on which it calls us; the loop thread's */
+    pthread_mutex_t *lock;      /* the endpoint's, of several peers */
+    struct peer *before;        /* the earlier member of the id; owns */
     uint64_t incarnation;
     uint64_t token;             /* 0: none in the record, identified by incarnation */
     const char *name, *address; /* borrowed until shutdown */

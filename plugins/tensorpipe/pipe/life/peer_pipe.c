@@ -8,7 +8,7 @@
 
 static const char no_member[] = "no member of the group has that id";
 
-struct peer *peer_new(const struct tenrec_member *m)
+struct peer *peer_new(struct endpoint *ep, const struct tenrec_member *m)
 {
     struct peer *peer = calloc(1, sizeof *peer);
 
@@ -20,7 +20,7 @@ struct peer *peer_new(const struct tenrec_member *m)
     peer->token = TENREC_HAS(m, token) ? m->token : 0;
     peer->name = m->name;
     peer->address = m->address;
-    pthread_mutex_init(&peer->lock, NULL);
+    peer->lock = &ep->peer_locks[(uint32_t)m->id % ENDPOINT_LOCKS];
     return peer;
 }
 
@@ -30,7 +30,6 @@ void peer_free(struct peer *peer)
 
     for (; peer; peer = before) {
         before = peer->before;
-        pthread_mutex_destroy(&peer->lock);
         free(peer);
     }
 }
@@ -75,19 +74,19 @@ static void drop_unused(struct peer *peer)
 
 void peer_drop_old(struct peer *peer)
 {
-    pthread_mutex_lock(&peer->lock);
+    pthread_mutex_lock(peer->lock);
     drop_unused(peer);
-    pthread_mutex_unlock(&peer->lock);
+    pthread_mutex_unlock(peer->lock);
 }
 
 bool peer_has_left(struct peer *peer, const struct pipe *p)
 {
     bool left;
 
-    pthread_mutex_lock(&peer->lock);
+    pthread_mutex_lock(peer->lock);
     drop_unused(peer);
     left = is_unused(p);
-    pthread_mutex_unlock(&peer->lock);
+    pthread_mutex_unlock(peer->lock);
     return left;
 }
 
@@ -105,10 +104,10 @@ static void take_out(struct peer *peer)
 
 void peer_forget(struct peer *peer, struct pipe *p)
 {
-    pthread_mutex_lock(&peer->lock);
+    pthread_mutex_lock(peer->lock);
     if (atomic_load(&peer->out) == p)
         take_out(peer);
-    pthread_mutex_unlock(&peer->lock);
+    pthread_mutex_unlock(peer->lock);
 }
 
 unsigned peer_enter(struct peer *peer)
@@ -143,7 +142,7 @@ static struct pipe *peer_connect(struct endpoint *ep, struct peer *peer)
 {
     struct pipe *p;
 
-    pthread_mutex_lock(&peer->lock);
+    pthread_mutex_lock(peer->lock);
     p = atomic_load(&peer->out);
     if (p && came_to_nothing(p)) {
         take_out(peer);
@@ -153,7 +152,7 @@ static struct pipe *peer_connect(struct endpoint *ep, struct peer *peer)
         p = pipe_connect(ep, peer);
         atomic_store(&peer->out, p);
     }
-    pthread_mutex_unlock(&peer->lock);
+    pthread_mutex_unlock(peer->lock);
     return p;
 }
 

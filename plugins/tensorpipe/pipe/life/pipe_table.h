@@ -52,7 +52,7 @@ void pipe_table_leave(struct endpoint *ep);
  * when it breaks. */
 
 /* errors: ENOMEM */
-struct peer *peer_new(const struct tenrec_member *m);
+struct peer *peer_new(struct endpoint *ep, const struct tenrec_member *m);
 void peer_free(struct peer *peer); /* with all that had the id before */
 
 /* Returns the side for peer_leave. */
