@@ -159,6 +159,31 @@ TEST_WITH(rref_child_accept_counts_only_from_the_worker_that_has_the_child, open
     assert_null(ctx->users);
 }
 
+TEST_WITH(rref_context_needs_the_owners_of_references_and_the_holders_of_forks, open_context,
+          close_context)
+{
+    struct tenrec_rref *r = local();
+    struct rref_user *u;
+    struct rref_fork f;
+
+    assert_false(rref_context_needs(ctx, OTHER));
+    assert_int_equal(rref_fork_for(r, OTHER, &f, NULL), TENREC_OK);
+    assert_true(rref_context_needs(ctx, OTHER));
+    assert_false(rref_context_needs(ctx, THIRD));
+    rref_user_deleted(ctx, r->id, f.fork, OTHER, &acts);
+    assert_false(rref_context_needs(ctx, OTHER));
+    rref_release(r, &acts);
+
+    assert_int_equal(rref_user_new(ctx, THIRD, &u, NULL), TENREC_OK);
+    assert_true(rref_context_needs(ctx, THIRD));
+    u->ref.handles++; /* of its creation, as in tenrec_remote */
+    rref_created(&u->ref, NULL, &acts);
+    rref_release(&u->ref, &acts);
+    rref_job_done(&u->job, NULL, &acts);
+    free_dead();
+    assert_false(rref_context_needs(ctx, THIRD));
+}
+
 TEST_WITH(rref_that_was_released_is_not_found_by_a_late_asker, open_context, close_context)
 {
     struct tenrec_rref *r = local();
