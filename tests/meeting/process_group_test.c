@@ -7,6 +7,7 @@
 #include "group/meeting/process_group.h"
 
 #define WORLD 4
+#define SOON_MS 20 /* a wait that must end in vain */
 
 static char url[96], path[64];
 static struct tenrec_store_server *server;
@@ -166,7 +167,8 @@ TEST_WITH(barrier_names_the_ranks_that_did_not_come, make_place, drop_place)
     assert_status(tenrec_process_group_new(keep, 1, 8, "short", &pg, &err), &err);
     assert_status(tenrec_process_group_new(keep, 3, 8, "short", &other, &err), &err);
     assert_int_equal(tenrec_process_group_barrier(other, 0, &err), TENREC_ETIMEDOUT);
-    assert_int_equal(tenrec_process_group_barrier(pg, 20, &err), TENREC_ETIMEDOUT);
+    assert_int_equal(tenrec_process_group_barrier(pg, SOON_MS * (int64_t)testing_slow(), &err),
+                     TENREC_ETIMEDOUT);
     assert_text_has(err.text, "ranks 0, 2, 4-7 of 8");
     assert_text_has(err.text, "\"short\"");
     tenrec_process_group_drop(pg);
@@ -182,7 +184,8 @@ TEST_WITH(sum_adds_up_and_names_missing_members, make_place, drop_place)
 
     assert_status(process_group_new_once(keep, 0, 2, "sum", names, &a, &err), &err);
     assert_status(process_group_new_once(keep, 1, 2, "sum", names, &b, &err), &err);
-    assert_int_equal(process_group_sum(a, first, 3, NULL, clock_deadline_ms(10), sum, &err),
+    assert_int_equal(process_group_sum(a, first, 3, NULL,
+                                       clock_deadline_ms(SOON_MS * testing_slow()), sum, &err),
                      TENREC_ETIMEDOUT);
     assert_text_has(err.text, "rank 1 (\"trainer\") of 2");
     /* A late member finds the other's value. */
@@ -232,8 +235,9 @@ TEST_WITH(sum_refuses_another_number_of_counts, make_place, drop_place)
 
     assert_status(process_group_new_once(keep, 0, 2, "sums", NULL, &a, &err), &err);
     assert_status(process_group_new_once(keep, 1, 2, "sums", NULL, &b, &err), &err);
-    assert_int_equal(process_group_sum(a, mine, 1, NULL, clock_deadline_ms(10), sum, &err),
-                     TENREC_ETIMEDOUT);
+    assert_int_equal(
+        process_group_sum(a, mine, 1, NULL, clock_deadline_ms(SOON_MS * testing_slow()), sum, &err),
+        TENREC_ETIMEDOUT);
     assert_int_equal(process_group_sum(b, mine, 2, NULL, clock_deadline_ms(TEST_MS), sum, &err),
                      TENREC_EPROTOCOL);
     assert_text_has(err.text, "rank 0 gave \"1\" as its counts of calls");
