@@ -52,7 +52,7 @@ struct tenrec_plugin_store;
 typedef tenrec_status tenrec_store_value_fn(void *arg, uint32_t i, const void *data, size_t len,
                                             tenrec_error *err);
 
-/* A value that set_all stores. */
+/* A value that set_all stores. Never grows: callers pass arrays of them. */
 struct tenrec_store_item {
     const char *key;
     const void *data;
