@@ -4,6 +4,7 @@
  * Everything is collected into one JSON object, from which the text is printed
  * too, so that both agree. */
 #include "core/base/clock.h"
+#include "group/meeting/meeting.h"
 #include "observe/profiler/profiler.h"
 #include "outside.h"
 #include "rpc/future/worker.h"
@@ -27,12 +28,12 @@ static void list_members(const struct outside *o, json_t *all)
     json_t *list = json_array();
 
     for (uint32_t i = 0; i < membership_world(m); i++) {
-        const struct tenrec_member *one = &m->member[i];
+        const struct member *one = &m->members->list[i];
         char text[128];
         const char *why =
-            membership_absence(m, one->id, clock_deadline_ms(STORE_MS), text, sizeof text);
-        json_t *row = json_pack("{s:s, s:i, s:s}", "name", one->name, "id", (int)one->id, "address",
-                                one->address);
+            membership_absence(m, one->rank, clock_deadline_ms(STORE_MS), text, sizeof text);
+        json_t *row = json_pack("{s:s, s:i, s:s}", "name", one->name, "id", (int)one->rank,
+                                "address", one->address);
 
         if (why)
             json_object_set_new(row, "absent", json_string(why));

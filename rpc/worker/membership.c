@@ -206,13 +206,6 @@ static const struct member *membership_record(const struct membership *m, tenrec
     return NULL;
 }
 
-const char *membership_host(const struct membership *m, tenrec_peer id)
-{
-    const struct member *one = membership_record(m, id);
-
-    return one && one->host ? one->host : "";
-}
-
 bool membership_process(const struct membership *m, tenrec_peer id, struct member_process *ret)
 {
     const struct member *one = membership_record(m, id);

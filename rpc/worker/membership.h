@@ -76,8 +76,6 @@ const char *membership_store_name(const struct membership *m);
 bool membership_serves(const struct membership *m); /* the store */
 /* How many requests the store has answered that this worker serves. */
 uint64_t membership_requests(const struct membership *m);
-/* The host of member `id`, borrowed; "": unknown. */
-const char *membership_host(const struct membership *m, tenrec_peer id);
 /* The process of member `id`. Returns false, and zeroes *ret, if it is none of this host. */
 bool membership_process(const struct membership *m, tenrec_peer id, struct member_process *ret);
 /* Returns `text` (of `room` bytes) with the reason why member `id` does not answer: it has left, or

@@ -206,10 +206,11 @@ static void list_members(const struct membership *m, struct sample *ret)
 {
     for (uint32_t i = 0; i < membership_world(m); i++) {
         struct sample_worker *w = &ret->worker[ret->n++];
+        const struct member *one = &m->members->list[i];
 
-        snprintf(w->name, sizeof w->name, "%s", m->member[i].name);
-        w->id = m->member[i].id;
-        snprintf(w->host, sizeof w->host, "%s", membership_host(m, w->id));
+        snprintf(w->name, sizeof w->name, "%s", one->name);
+        snprintf(w->host, sizeof w->host, "%s", one->host ? one->host : "");
+        w->id = one->rank;
         (void)membership_process(m, w->id, &w->process);
     }
 }
