@@ -26,27 +26,19 @@ void requests_forget(struct requests *q)
     *q = (struct requests){ .n = 0 };
 }
 
-static bool is_known(const struct requests *q, int64_t ticket)
-{
-    size_t low = 0, high = q->n;
-
-    while (low < high) {
-        const size_t mid = low + (high - low) / 2;
-
-        if (q->list[mid].ticket < ticket)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < q->n && q->list[low].ticket == ticket;
-}
-
 static int compare_tickets(const void *a, const void *b)
 {
     const int64_t x = ((const struct request *)a)->ticket;
     const int64_t y = ((const struct request *)b)->ticket;
 
     return (x > y) - (x < y);
+}
+
+static bool is_known(const struct requests *q, int64_t ticket)
+{
+    const struct request one = { .ticket = ticket };
+
+    return q->n > 0 && bsearch(&one, q->list, q->n, sizeof one, compare_tickets);
 }
 
 /* A head that is malformed is replaced by the next holder: requests before us wait longer. */

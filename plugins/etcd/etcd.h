@@ -49,7 +49,7 @@ struct etcd_store {
     int64_t lease;          /* in etcd; 0: none */
     struct keeper keeper;   /* of the lease */
 
-    struct turn turn;     /* of changes; who has it uses `asked` */
+    struct turn turn;     /* of changes; its holder uses `asked` */
     uint64_t asked;       /* number of the last change that was sent */
     pthread_mutex_t lock; /* guards the rest */
     uint64_t answered;    /* number of the last change that was answered */

@@ -52,7 +52,7 @@ struct kubernetes_store {
     char client[17]; /* random */
     struct keeper keeper;
     struct turn turn; /* of changes: threads that change one key would be in each other's way */
-    uint32_t asked;   /* number of this client's last change; of who has the turn */
+    uint32_t asked;   /* number of this client's last change; of the holder of the turn */
 };
 
 extern const struct tenrec_store_ops kubernetes_ops;

@@ -36,7 +36,7 @@ struct redis_store {
     char client[20];                 /* random id of this client */
     struct keeper keeper;            /* of the lease */
 
-    struct turn turn;  /* of calls; who has it uses the next three */
+    struct turn turn;  /* of calls; its holder uses the next three */
     struct conn *conn; /* NULL: none, or broken */
     uint64_t answered; /* number of the last change that was answered */
     uint64_t asked;    /* number of the last change that was sent */

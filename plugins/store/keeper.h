@@ -24,7 +24,7 @@ struct keeper {
     bool running, closing;
 };
 
-/* Starts the thread if there is a lease, and logs one that is not `wanted_ms`.
+/* Starts the thread if there is a lease, and logs a lease that is not `wanted_ms`.
  * errors: EOS */
 tenrec_status keeper_start(struct keeper *k, uint64_t wanted_ms, const char *thread,
                            tenrec_error *err);

@@ -41,8 +41,8 @@ void sweep_shun_no_more(struct monitor *m, tenrec_peer id)
         m->shunned[id] = 0;
 }
 
-/* A member that has said that it leaves takes no calls any more: it needs no news, and nobody waits
- * for its answer. So many that leave together have none to tell. */
+/* A member that has said that it leaves takes no calls any more: it needs no news, and no worker
+ * waits for its answer. So members that leave together have no worker to tell. */
 static bool is_skipped(void *arg, const struct membership_view_entry *e)
 {
     const struct monitor *m = arg;

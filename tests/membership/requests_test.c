@@ -206,7 +206,7 @@ TEST_WITH(requests_of_many_joiners_leave_all_records_in_one_value, begin, end)
         assert_string_equal(record[i].address, "here");
         member_free(&record[i]);
     }
-    /* A life that is not in the value, as it came later, and one that has left. */
+    /* A life that is not in the value, as it came later, and a life that has left. */
     v.entry[1].incarnation += 1000;
     assert_status(membership_list_records(&r, v.entry, v.n, soon(), record, &err), &err);
     assert_true(atomic_load(&each) > 0);
