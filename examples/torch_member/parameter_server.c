@@ -15,7 +15,7 @@ struct server {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     float weight[WEIGHTS];
-    long pushes, done;
+    long pushes, done, trainers;
 };
 
 /* pull() -> the weights */
@@ -58,7 +58,16 @@ static tenrec_status push(struct tenrec_torch_request *r, void *arg, tenrec_erro
     return TENREC_OK;
 }
 
-/* done() */
+static void wait_for_trainers(struct server *s)
+{
+    pthread_mutex_lock(&s->lock);
+    while (s->done < s->trainers)
+        pthread_cond_wait(&s->changed, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* done() returns when each trainer has called it, so no trainer leaves while another joins: torch's
+ * workers would then wait for each other. The trainers' limit, rpc_timeout, bounds the wait. */
 static tenrec_status done(struct tenrec_torch_request *r, void *arg, tenrec_error *err)
 {
     struct server *s = arg;
@@ -66,35 +75,33 @@ static tenrec_status done(struct tenrec_torch_request *r, void *arg, tenrec_erro
     (void)r, (void)err;
     pthread_mutex_lock(&s->lock);
     s->done++;
-    pthread_cond_signal(&s->changed);
+    pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
+    wait_for_trainers(s);
     return TENREC_OK;
 }
 
-static tenrec_status serve(struct tenrec_torch_member *m, struct server *s, long trainers,
-                           tenrec_error *err)
+static tenrec_status serve(struct tenrec_torch_member *m, struct server *s, tenrec_error *err)
 {
     if (tenrec_torch_member_register_function(m, "ps.pull", pull, s, err) ||
         tenrec_torch_member_register_function(m, "ps.push", push, s, err) ||
         tenrec_torch_member_register_function(m, "ps.done", done, s, err) ||
         tenrec_torch_member_join(m, err))
         return err->code;
-    pthread_mutex_lock(&s->lock);
-    while (s->done < trainers)
-        pthread_cond_wait(&s->changed, &s->lock);
-    pthread_mutex_unlock(&s->lock);
+    wait_for_trainers(s);
     /* This process serves the store, so it leaves last. */
     return tenrec_torch_member_leave(m, LEAVE_MS, err);
 }
 
 int main(int argc, char **argv)
 {
-    struct server s = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
-    const long trainers = argc > 1 ? strtol(argv[1], NULL, 10) : 2;
+    struct server s = { .lock = PTHREAD_MUTEX_INITIALIZER,
+                        .changed = PTHREAD_COND_INITIALIZER,
+                        .trainers = argc > 1 ? strtol(argv[1], NULL, 10) : 2 };
     struct tenrec_torch_member *m = NULL;
     tenrec_error err;
     const bool failed = tenrec_torch_member_new(NULL, &m, &err) || /* of member.yaml */
-                        serve(m, &s, trainers, &err);
+                        serve(m, &s, &err);
 
     tenrec_torch_member_drop(m);
     if (failed)
