@@ -84,9 +84,12 @@ class Process:
     def line(self):
         return self.process.stdout.readline().rstrip("\n")
 
-    def ask(self, text):
+    def tell(self, text):
         self.process.stdin.write(text + "\n")
         self.process.stdin.flush()
+
+    def ask(self, text):
+        self.tell(text)
         return self.line()
 
     def end(self):
@@ -342,6 +345,18 @@ def member_sees_torch_join_and_leave():
             equal(c0.ask("gone w1"), "ok", "leaving")
         equal(c0.ask("leave"), "ok", "leave")
         c0.end()
+
+
+def member_joins_while_torch_waits_for_its_token():
+    """As torch's worker does that has to leave, whose client of the store answers nothing else meanwhile."""
+    url = new_url()
+    with torch_process("w0", 0, url) as w0, torch_process("w1", 1, url) as w1, node("c0", url, 5) as c0:
+        w1.tell("rpc.api._get_current_rpc_agent().store.wait(['Token_for_c0_join'])")
+        equal(c0.ask("join"), "ok", "join")
+        equal(w1.line(), "None", "the end of its wait")
+        equal(w1.ask("call('c0', operator.pos, 1)"), "1", "a call")
+        equal(w0.ask("call('c0', operator.pos, 1)"), "1", "a call of the other")
+        equal(c0.ask("leave"), "ok", "leave")
 
 
 def member_goes_on_when_torch_is_killed():

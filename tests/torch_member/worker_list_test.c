@@ -211,6 +211,16 @@ TEST_WITH(token_key_is_removed_before_torch_waits_for_it_again, set_up, tear_dow
     has("Token_for_c0_join", NULL);
 }
 
+TEST_WITH(token_wakes_torch_and_is_kept, set_up, tear_down)
+{
+    tenrec_error err;
+
+    assert_status(worker_list_lock(keys, "c0", true, soon(), &err), &err);
+    assert_status(worker_list_wake(keys, "c0", soon(), &err), &err);
+    has("Token_for_c0_join", "Done");
+    has("RpcGroupManagementToken", "Token_for_c0_join");
+}
+
 TEST_WITH(kind_is_dynamic_or_refused, set_up, tear_down)
 {
     tenrec_error err;

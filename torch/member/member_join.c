@@ -112,9 +112,10 @@ static void tell_leaving(struct tenrec_torch_member *m, uint64_t deadline_ns)
     free(other);
 }
 
-/* Joins with the token held. */
-static tenrec_status join_locked(struct tenrec_torch_member *m, const struct worker_list *r,
-                                 uint64_t deadline_ns, tenrec_error *err)
+/* Joins with the token held, by `holder`. */
+static tenrec_status join_locked(struct tenrec_torch_member *m, const char *holder,
+                                 const struct worker_list *r, uint64_t deadline_ns,
+                                 tenrec_error *err)
 {
     tenrec_status st = member_start_chain(m, err);
 
@@ -122,6 +123,8 @@ static tenrec_status join_locked(struct tenrec_torch_member *m, const struct wor
         return st;
     st = worker_list_add(m->keys, r, m->name, m->id, tenrec_chain_address(m->chain), deadline_ns,
                          err);
+    if (st == TENREC_OK)
+        st = worker_list_wake(m->keys, holder, deadline_ns, err);
     if (st == TENREC_OK)
         st = tell_all(m, r, deadline_ns, err);
     if (st != TENREC_OK) {
@@ -163,7 +166,7 @@ static tenrec_status member_join(struct tenrec_torch_member *m, uint64_t deadlin
     if (st == TENREC_OK)
         st = member_make_chain(m, err);
     if (st == TENREC_OK)
-        st = join_locked(m, &r, deadline_ns, err);
+        st = join_locked(m, holder, &r, deadline_ns, err);
     worker_list_unlock(m->keys, holder, true, clock_deadline_ms(UNLOCK_MS));
     worker_list_finish(&r);
     return st;

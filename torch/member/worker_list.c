@@ -89,6 +89,15 @@ tenrec_status worker_list_lock(struct tenrec_store *keys, const char *name, bool
     return store_remove(keys, mine, deadline_ns, err);
 }
 
+tenrec_status worker_list_wake(struct tenrec_store *keys, const char *name, uint64_t deadline_ns,
+                               tenrec_error *err)
+{
+    char mine[KEY_ROOM];
+
+    token_name(mine, name, true);
+    return store_set(keys, mine, "Done", 4, deadline_ns, err);
+}
+
 void worker_list_unlock(struct tenrec_store *keys, const char *name, bool join,
                         uint64_t deadline_ns)
 {

@@ -31,6 +31,13 @@ tenrec_status worker_list_check_kind(struct tenrec_store *keys, uint64_t deadlin
  * errors: ETIMEDOUT (names the holder), and the store's */
 tenrec_status worker_list_lock(struct tenrec_store *keys, const char *name, bool join,
                                uint64_t deadline_ns, tenrec_error *err);
+/* Wakes torch's workers that wait for the token of joining, which is kept: each holds its client of
+ * the store as long as it waits, and needs it to answer the notice of a worker that joins. They ask
+ * for the token again and again until it is released.
+ *
+ * errors: the store's */
+tenrec_status worker_list_wake(struct tenrec_store *keys, const char *name, uint64_t deadline_ns,
+                               tenrec_error *err);
 /* Releases it, also after the deadline, and wakes torch's workers. */
 void worker_list_unlock(struct tenrec_store *keys, const char *name, bool join,
                         uint64_t deadline_ns);
