@@ -7,7 +7,9 @@
 #include "observe/metrics/metrics.h"
 #include "observe/profiler/profiler.h"
 #include "observe/recorder/recorder.h"
+#include "rpc/gather/gather.h"
 #include "rpc/link/link.h"
+#include "rpc/monitor/monitor.h"
 #include "rpc/region/region.h"
 #include "rpc/rref/rref.h"
 #include "rpc/weights/weights.h"
@@ -17,7 +19,8 @@ const struct service *const worker_services[SERVICES] = {
     [SERVICE_METRICS] = &metrics_service,   [SERVICE_RECORDER] = &recorder_service,
     [SERVICE_PROFILER] = &profiler_service, [SERVICE_RREF] = &rref_service,
     [SERVICE_REGION] = &region_service,     [SERVICE_WEIGHTS] = &weights_service,
-    [SERVICE_MEMBER] = &member_service,     [SERVICE_LINK] = &link_service,
+    [SERVICE_MEMBER] = &member_service,     [SERVICE_GATHER] = &gather_service,
+    [SERVICE_LINK] = &link_service,
 };
 
 tenrec_status tenrec_worker_new(const struct tenrec_config *config, struct tenrec_worker **ret,

@@ -5,10 +5,10 @@
  * too, so that both agree. */
 #include "core/base/clock.h"
 #include "group/meeting/meeting.h"
+#include "group/meeting/membership.h"
 #include "observe/profiler/profiler.h"
 #include "outside.h"
 #include "rpc/future/worker.h"
-#include "rpc/worker/membership.h"
 #include "rpc/worker/worker.h"
 #include "samples.h"
 #include "tool.h"

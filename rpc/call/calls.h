@@ -48,7 +48,7 @@ struct call_counts {
     _Atomic uint64_t jobs_ended;
 };
 
-/* Target devices of tensors at another worker. The room rpc/worker fills the tables. */
+/* Target devices of tensors at another worker. The room rpc/devices fills the tables. */
 struct device_way {
     struct device_map request;
     struct device_map answer;

@@ -32,6 +32,7 @@ enum worker_service {
     SERVICE_REGION,
     SERVICE_WEIGHTS,
     SERVICE_MEMBER,
+    SERVICE_GATHER,
     SERVICE_LINK,
     SERVICES,
 };
@@ -81,7 +82,7 @@ static inline bool worker_is_own(const struct tenrec_worker *w)
 /* errors: ESHUTDOWN */
 tenrec_status worker_refuse_child(tenrec_error *err);
 
-/* A chain_user function; rpc/worker has the others. */
+/* A chain_user function; rpc/monitor has the others. */
 void worker_deliver(void *arg, tenrec_peer from, struct tenrec_msg *msg);
 
 /* ---- userloop.c ------------------------------------------------------------------------------ */

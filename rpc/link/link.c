@@ -4,7 +4,7 @@
 
 #include "core/backend/backend.h"
 #include "core/base/memory.h"
-#include "rpc/worker/membership.h"
+#include "group/meeting/membership.h"
 #include "rpc/worker/worker.h"
 #include "security/proof/security.h"
 

@@ -5,7 +5,7 @@
 
 #include "core/backend/backend.h"
 #include "core/base/log.h"
-#include "rpc/worker/membership.h"
+#include "group/meeting/membership.h"
 #include "rpc/worker/worker.h"
 
 #include <string.h>

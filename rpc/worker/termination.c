@@ -3,12 +3,12 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "group/meeting/membership.h"
 #include "group/meeting/process_group.h"
 #include "group/membership/membership.h"
 #include "rpc/call/calls.h"
 #include "rpc/future/worker.h"
-#include "rpc/worker/membership.h"
-#include "rpc/worker/monitor.h"
+#include "rpc/monitor/monitor.h"
 
 /* A one-way call may be lost with its connection. If no counter has changed and no call has run for
  * LOST_US, the missing calls are lost. */

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker.h - the life of a worker: how it is made, joins its group, loses members and leaves; and
- * the state of the service. */
+/* worker.h - the life of a worker: how it is made, joins its group and leaves. */
 #ifndef TENREC_WORKER_WORKER_H
 #define TENREC_WORKER_WORKER_H
 
-#include "rpc/call/service.h"
-#include "rpc/worker/gather.h"
+#include "rpc/monitor/monitor.h"
 
 struct chain_identity;
-struct loss;
-struct membership;
-struct monitor;
 struct security;
 struct tenrec_chain_options;
 struct tenrec_config;
@@ -28,33 +23,6 @@ const struct security *worker_security(const struct tenrec_worker *w);
 /* set.c: adds the function "tenrec.set", by which an operator changes a running worker. errors:
  * ENOMEM */
 tenrec_status set_serve(struct functions *f, tenrec_error *err);
-
-extern const struct service member_service;
-
-/* Peers whose connection broke. There is one connection per direction: ours to the peer, on which
- * our calls wait for answers, and the peer's to us. When its process exits both break, and the
- * program's callback is called once. */
-struct disconnects {
-    tenrec_peer_lost_fn *fn; /* may be NULL */
-    void *arg;
-    struct loss *last; /* the latest reported of each peer, by id; owns */
-    size_t n;
-};
-
-/* The state of the service. */
-struct worker_group {
-    struct membership *membership; /* the group in its store; owns; between init and shutdown */
-    struct monitor *monitor;       /* owns; NULL in a static group */
-    struct gathers gathers;
-    /* Guarded by the worker's lock. */
-    struct disconnects disconnects;
-    struct tenrec_member_callbacks callbacks;
-};
-
-static inline struct worker_group *group_of(const struct tenrec_worker *w)
-{
-    return w->service[SERVICE_MEMBER];
-}
 
 /* ---- worker_group.c: the steps of a start, in this order --------------------------------------
  */
@@ -75,23 +43,6 @@ struct chain_identity group_identity(const struct tenrec_worker *w);
 tenrec_status group_enter(struct tenrec_worker *w, const struct group_entry *e, tenrec_error *err);
 /* After any of these; uses the loop when it serves the store, until then. */
 void group_leave(struct tenrec_worker *w, uint64_t until_ns);
-
-/* ---- disconnect.c -------------------------------------------------------------------------- */
-
-/* Forgets all losses, for a group of `n`. errors: ENOMEM */
-tenrec_status disconnects_reset(struct disconnects *l, size_t n, tenrec_error *err);
-void disconnects_finish(struct disconnects *l);
-/* Forgets the loss of `peer`: its id has a new holder. */
-void disconnects_forget(struct tenrec_worker *w, tenrec_peer peer);
-
-/* Functions of the chain's user. */
-void worker_peer_lost(void *worker, tenrec_peer peer, const tenrec_error *why);
-void worker_caller_lost(void *worker, tenrec_peer peer, const tenrec_error *why);
-bool worker_needs(void *worker, tenrec_peer peer);
-
-/* A member of a static group has died for good (peers.h): fails the gathers that wait for it and,
- * unless `why` is NULL, abandons its references. */
-void worker_peer_refused(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *why);
 
 /* ---- termination.c: a graceful shutdown ------------------------------------------------------ */
 

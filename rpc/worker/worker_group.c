@@ -3,9 +3,9 @@
 
 #include "core/chain/chain.h"
 #include "group/meeting/meeting.h"
+#include "group/meeting/membership.h"
 #include "rpc/call/calls.h"
-#include "rpc/worker/devices.h"
-#include "rpc/worker/membership.h"
+#include "rpc/devices/devices.h"
 
 #include <stdlib.h>
 
@@ -85,7 +85,7 @@ tenrec_status group_enter(struct tenrec_worker *w, const struct group_entry *e, 
     if (e->visits)
         return TENREC_OK;
     w->self.name = peers_name(&w->peers, w->self.id);
-    return devices_agree(w, e->until_ns, err);
+    return devices_agree(w, group_of(w)->membership, e->until_ns, err);
 }
 
 void group_leave(struct tenrec_worker *w, uint64_t until_ns)

@@ -9,9 +9,9 @@
 #include "libtenrec/services.h"
 #include "rpc/call/call.h"
 #include "rpc/call/calls.h"
+#include "rpc/gather/gather.h"
 #include "rpc/rref/rref.h"
 #include "rpc/rref/rref_context.h"
-#include "rpc/worker/gather.h"
 #include "rpc/worker/worker.h"
 
 #include <errno.h>

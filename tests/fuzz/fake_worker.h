@@ -5,7 +5,7 @@
 #define TENREC_TESTS_FAKE_WORKER_H
 
 #include "rpc/call/calls.h"
-#include "rpc/worker/monitor_inside.h"
+#include "rpc/monitor/monitor_inside.h"
 
 #include <stddef.h>
 #include <tenrec/rref.h>

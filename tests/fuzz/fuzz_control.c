@@ -10,12 +10,12 @@
 #include "core/tensor/tensor.h"
 #include "rpc/call/call.h"
 #include "rpc/future/future.h"
+#include "rpc/gather/gather.h"
+#include "rpc/gather/gather_set.h"
+#include "rpc/monitor/monitor_inside.h"
 #include "rpc/rref/rref.h"
 #include "rpc/rref/rref_context.h"
 #include "rpc/value/codec.h"
-#include "rpc/worker/gather.h"
-#include "rpc/worker/gather_set.h"
-#include "rpc/worker/monitor_inside.h"
 #include "rpc/worker/worker.h"
 
 #include <stdio.h>
@@ -223,7 +223,7 @@ static void program_gathers(void)
     if (fake.n_futures == FAKE_KEPT)
         return;
     program_expect(participants_of_names(&fake.worker.peers, NULL, 0, &s, NULL));
-    fuzz_expect((set = gather_set_get(&group_of(&fake.worker)->gathers.sets, s.key)) != NULL);
+    fuzz_expect((set = gather_set_get(&gathers_of(&fake.worker)->sets, s.key)) != NULL);
     program_expect(tenrec_future_new(&f, NULL));
     program_expect(tenrec_value_copy(&list, &part.value, NULL));
     part.future = tenrec_future_share(f);

@@ -12,7 +12,7 @@
 #include "group/membership/membership.h"
 #include "group/membership/torch_keys.h"
 #include "group/store/file_log.h"
-#include "rpc/worker/devices.h"
+#include "rpc/devices/devices.h"
 
 #include <stdio.h>
 #include <sys/mman.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "party.h"
 
+#include "group/meeting/membership.h"
 #include "group/membership/membership.h"
 #include "rpc/future/worker.h"
-#include "rpc/worker/membership.h"
-#include "rpc/worker/monitor.h"
+#include "rpc/monitor/monitor.h"
 
 #include "../testing.h"
 #include "rpc/worker/worker.h"

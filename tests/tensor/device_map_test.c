@@ -3,7 +3,7 @@
  * worker with two devices that uses both and sends to w1, and one that has not
  * said how many it has. c is the host. */
 #include "core/tensor/device.h"
-#include "rpc/worker/devices.h"
+#include "rpc/devices/devices.h"
 
 #include <stdlib.h>
 

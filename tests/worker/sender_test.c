@@ -8,8 +8,8 @@
 #include "../support/party.h"
 #include "rpc/call/calls.h"
 #include "rpc/future/future.h"
+#include "rpc/monitor/monitor_inside.h"
 #include "rpc/rref/rref.h"
-#include "rpc/worker/monitor_inside.h"
 
 #include "../testing.h"
 #include "rpc/worker/worker.h"

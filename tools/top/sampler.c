@@ -3,8 +3,8 @@
 
 #include "core/base/clock.h"
 #include "group/meeting/meeting.h"
+#include "group/meeting/membership.h"
 #include "rpc/future/worker.h"
-#include "rpc/worker/membership.h"
 #include "rpc/worker/worker.h"
 
 #include <stdlib.h>

@@ -8,8 +8,8 @@
 #include "../../support/party.h"
 #include "core/backend/backend.h"
 #include "rpc/future/worker.h"
+#include "rpc/monitor/monitor_inside.h"
 #include "rpc/rref/rref.h"
-#include "rpc/worker/monitor_inside.h"
 #include "rpc/worker/worker.h"
 
 enum { VICTIM, OTHER, THIRD, WORKERS };

@@ -4,9 +4,9 @@
 
 #include "../../support/functions.h"
 #include "core/backend/backend.h"
+#include "group/meeting/membership.h"
 #include "raw.h"
 #include "rpc/future/worker.h"
-#include "rpc/worker/membership.h"
 #include "rpc/worker/worker.h"
 #include "transport/transport_local.h"
 

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gather_set.h - the record of each set of workers that gathers: the number of our next gather, and
+ * the failed ones. The lock of the gathers is held. */
+#ifndef TENREC_GATHER_GATHER_SET_H
+#define TENREC_GATHER_GATHER_SET_H
+
+#include "core/base/hash.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tenrec/agent.h>
+#include <tenrec/error.h>
+#include <tenrec/types.h>
+#include <tenrec/value.h>
+
+struct gathers;
+struct tenrec_future;
+struct tenrec_worker;
+struct peers;
+
+/* This many failed gathers are distinguished from gathers in progress. */
+#define GATHER_SET_FAILED 64
+#define GATHER_SET_WHOLE 64
+
+struct gather_set {
+    int64_t next; /* number of our next gather */
+
+    /* As leader: all gathers up to `failed_upto` are over; of the later ones, these have failed. */
+    int64_t failed_upto;
+    struct gather_failed {
+        int64_t number;
+        tenrec_error *why; /* owns; NULL: no memory */
+    } failed[GATHER_SET_FAILED];
+    uint64_t n_failed; /* a ring once full */
+
+    /* As leader, a ring of the latest completed gathers: a message for them is a duplicate. */
+    int64_t whole[GATHER_SET_WHOLE];
+    uint64_t n_whole;
+
+    UT_hash_handle hh;
+    char key[]; /* the names */
+};
+
+/* Finds or makes the set. Returns NULL if out of memory. */
+struct gather_set *gather_set_get(struct gather_set **all, const char *key);
+void gather_sets_drop(struct gather_set **all);
+
+/* Forgets the sets that include this incarnation of a worker. */
+void gather_sets_forget(struct gather_set **all, const char *name, uint64_t incarnation);
+
+/* All workers have joined the gather. */
+void gather_set_add_whole(struct gather_set *s, int64_t number);
+bool gather_set_was_whole(const struct gather_set *s, int64_t number);
+
+void gather_set_fail(struct gather_set *s, int64_t number, const tenrec_error *why);
+/* For a gather that is not open. Returns TENREC_OK unless it has failed; else the error of its
+ * members, which is ETIMEDOUT if the reason is forgotten. */
+tenrec_status gather_set_verdict(const struct gather_set *s, int64_t number, tenrec_error *err);
+
+/* ---- gather_tree.c: the tree of a set ------------------------------------------- */
+
+/* A member has at most so many children. */
+#define GATHER_DEGREE 32
+
+/* The members of a set, ordered by name, are numbered from 0: member 0 is the root, and the
+ * children of member i are the members i * degree + 1 to i * degree + degree. */
+struct gather_tree {
+    size_t n, degree;
+};
+
+size_t gather_tree_parent(const struct gather_tree *t, size_t i); /* i > 0 */
+/* Returns how many children there are; *ret_first: the first. */
+size_t gather_tree_children(const struct gather_tree *t, size_t i, size_t *ret_first);
+/* How many members there are in the tree below and with member i; how many levels. */
+size_t gather_tree_size(const struct gather_tree *t, size_t i);
+unsigned gather_tree_height(const struct gather_tree *t, size_t i);
+
+/* ---- participants.c: the workers of a gather ----------------------------------- */
+
+struct participants {
+    tenrec_peer *id; /* owns; ordered by name: the tree's numbers */
+    size_t n;
+    size_t me;     /* the number of this worker */
+    char *key;     /* owns: the names, one a line; "*" for all workers of a static group */
+    bool borrowed; /* id and key are those of the gathers */
+};
+
+/* The workers that a program names; the whole group if names is NULL. The set must include this
+ * worker. The caller finishes *ret, also after a failure. errors: EINVAL, EPEER_UNKNOWN, ENOMEM */
+tenrec_status participants_of_names(const struct peers *p, const char *const *names, size_t n,
+                                    struct participants *ret, tenrec_error *err);
+
+/* The set of a key from another worker. errors: as above */
+tenrec_status participants_of_key(const struct peers *p, const char *key, struct participants *ret,
+                                  tenrec_error *err);
+
+void participants_finish(struct participants *s); /* safe on zeroed memory */
+
+/* ---- gather_lead.c: gathers in which this worker has children, or is alone ------ */
+
+/* A worker that has joined, with all below it in the tree. */
+struct gather_part {
+    bool joined;
+    tenrec_peer id;
+    struct tenrec_value *value;   /* owns; a list, first its own, then those of the parts below it,
+                                     in the tree's order; nil for a list of nil */
+    struct tenrec_future *future; /* shared; of the leader's own part */
+    int64_t msg_id;               /* of a follower's */
+    struct tenrec_route route;
+};
+
+/* A worker joins the gather `number` of the set, and waits until `limit`. With the last worker the
+ * gather is completed, or passed on to our parent. Takes *part on success.
+ *
+ * errors: EINVAL (not in the set, or another number of values), EPROTOCOL (not our child), EEXIST
+ * (joined before), EAGAIN, ENOMEM, and the error of a failed gather */
+tenrec_status gather_join(struct tenrec_worker *w, const struct participants *s, int64_t number,
+                          uint64_t limit, const struct gather_part *part, tenrec_error *err);
+
+/* The member `id`, or one below it, cannot join the gather `number` of the set with that key: fails
+ * it for all that have joined or will, with that reason.
+ *
+ * s: the set; NULL if it is unknown: fails only an open gather */
+void gather_refuse(struct tenrec_worker *w, const char *key, const struct participants *s,
+                   int64_t number, tenrec_peer id, const tenrec_error *why);
+
+struct gather {
+    struct gather *next;
+    int64_t number;
+    uint64_t deadline_ns; /* the first limit of the arrived members */
+    uint64_t contact_ns;  /* time of the next contact with the missing */
+    bool contacted;       /* the next one is with all of them */
+    struct gather_tree tree;
+    size_t me;                /* our number in the tree */
+    tenrec_peer parent;       /* -1 for the root */
+    size_t n, arrived;        /* parts */
+    struct gather_part *part; /* n; first ours, then our children's */
+    tenrec_peer *all;         /* owns; tree.n ids; of the root */
+    char key[];               /* the set, as text */
+};
+
+/* Removes a failing gather from the open ones, and remembers why for late members. Lock held. */
+void gather_lead_remove_failed(struct gathers *gs, struct gather *g, const tenrec_error *why);
+
+/* ---- gather_limit.c ------------------------------------------------------------- */
+
+/* A waiting leader contacts the missing members, so that a member that died unnoticed is named
+ * before the limit: soon those whose connection broke, the others after a second, since each is
+ * about to connect itself. */
+enum { GATHER_CONTACT_LOST_MS = 20, GATHER_CONTACT_MS = 1000 };
+
+/* ---- gather_end.c --------------------------------------------------------------- */
+
+void gather_drop(struct gather *g);
+
+/* The number of a part in the tree. */
+size_t gather_number_of(const struct gather *g, size_t part);
+
+/* Both take a gather that was removed. Fails it, also for those above and below us in the tree. */
+void gather_end_fail(struct tenrec_worker *w, struct gather *g, const tenrec_error *why);
+/* The root has the values of all. */
+void gather_end_complete(struct tenrec_worker *w, struct gather *g);
+
+/* End the gather for one part. */
+void gather_part_fail(struct tenrec_worker *w, struct gather_part *p, const tenrec_error *why);
+void gather_part_complete(struct tenrec_worker *w, struct gather_part *p,
+                          const struct tenrec_value *result);
+
+/* The values of all parts, as one list; nil if all are. *ret_item: owns, free() it; the list
+ * borrows it and the values of the parts. errors: ENOMEM */
+tenrec_status gather_list(const struct gather *g, struct tenrec_value **ret_item,
+                          struct tenrec_value *ret, tenrec_error *err);
+
+/* ---- gather_rise.c -------------------------------------------------------------- */
+
+/* A request to our parent. */
+struct gather_rise {
+    const char *key;
+    int64_t number, ms;
+    uint64_t deadline_ns; /* of our wait for the answer */
+    tenrec_peer parent;
+    const struct tenrec_value *value; /* a list, as in gather_part */
+    const tenrec_error *why;          /* we, or one below us, cannot join; NULL: we do */
+    struct tenrec_future *result;     /* as in call_spec */
+};
+tenrec_status gather_rise_send(struct tenrec_worker *w, const struct gather_rise *r,
+                               struct tenrec_future **ret, tenrec_error *err);
+
+/* All parts have joined: sends them to our parent, and its answer to them. Takes `g`. */
+void gather_rise_whole(struct tenrec_worker *w, struct gather *g);
+/* Tells our parent that the gather has failed here. */
+void gather_rise_failed(struct tenrec_worker *w, const char *key, int64_t number,
+                        tenrec_peer parent, const tenrec_error *why);
+
+#endif
