@@ -54,7 +54,7 @@ def case(name, problem):
 
 
 def setup(folder, *options, **env):
-    return subprocess.run(["meson", "setup", os.path.join(folder, "build"), ROOT, *options], stdin=subprocess.DEVNULL, text=True,
+    return subprocess.run(["meson", "setup", os.path.join(folder, "build"), ROOT, *options], cwd=ROOT, stdin=subprocess.DEVNULL, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT_S, check=False, **env)
 
 
@@ -82,8 +82,19 @@ def refuse_parts():
         case(f"configure_refuses_{name}", "" if ok else f"expected {reason!r}; exit status {done.returncode}:\n{done.stdout[-2000:]}")
 
 
+def refuse_python_without_torch():
+    with tempfile.TemporaryDirectory(prefix="tenrec-configure-") as folder:
+        bare = os.path.join(folder, "bare")
+        subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", bare], check=True, timeout=LIMIT_S)
+        done = setup(folder, "-Dtests=false", "-Dtorch=enabled", f"-Dtorch_python={bare}/bin/python")
+    said = errors_of(done)
+    ok = done.returncode and len(said) == 1 and "missing modules: torch" in said[0]
+    case("configure_refuses_a_python_without_torch", "" if ok else f"exit status {done.returncode}:\n{done.stdout[-2000:]}")
+
+
 def main():
     refuse_parts()
+    refuse_python_without_torch()
     for name, (target, family, endian, reason) in MACHINES.items():
         with tempfile.TemporaryDirectory(prefix="tenrec-configure-") as folder:
             done = configure(target, family, endian, folder)
