@@ -74,6 +74,8 @@ case("refuses_a_section_of_another_version", ["CHANGELOG.md:3:## 2.3.3, 2025-12-
 case("refuses_a_tree_with_changes", ["the tree has changes: ?? new.c"], "2.3.4", prepare=touch)
 case("refuses_a_tag_that_exists", ["the tag v2.3.4 exists"], "2.3.4", prepare=lambda folder: git(folder, "tag", "v2.3.4"))
 case("demands_a_version", ["script/release [--try] [--wheels] VERSION"])
+case("demands_wheels_where_it_gets_a_python", ["script/release [--try] [--wheels] VERSION [PYTHON ...]"], "2.3.4", "python3")
+case("refuses_a_python_without_torch", ["/bin/false has no torch"], "--wheels", "2.3.4", "/bin/false")
 case("goes_on_to_build_what_is_a_release", ["release: configuring", "that failed; build/release-2.3.4/setup.log has all"], "2.3.4")
 print(f"1..{count}")
 sys.exit(failed)
