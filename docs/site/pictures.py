@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 
-SCREENS = {"desktop": (1440, 900, False), "phone": (390, 844, True)}
+SCREENS = {"desktop": (1440, 900, False), "phone": (375, 812, True)}
 SCHEMES = ["light", "dark"]
 SEARCHED = "tenrec_rpc_sync"
 SHOWN = ["index", "first-steps", "concepts", "architecture", "config", "errors", "performance", "reference/index", "reference/rpc", "reference/agent", "search"]
@@ -44,7 +44,7 @@ class Browser:
     def __init__(self, profile):
         name = next((n for n in ("chromium", "chromium-browser", "google-chrome") if shutil.which(n)), None)
         if not name:
-            sys.exit("pictures: no chromium: script/bootstrap --site installs it")
+            sys.exit("pictures: no chromium: script/bootstrap --pictures installs it")
         to_browser, self.write = os.pipe()
         self.read, from_browser = os.pipe()
         command = ["sh", "-c", f'exec "$@" 3<&{to_browser} 4>&{from_browser}', "sh", name, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
