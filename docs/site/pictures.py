@@ -17,11 +17,11 @@ SCREENS = {"desktop": (1440, 900, False), "phone": (375, 812, True)}
 SCHEMES = ["light", "dark"]
 SEARCHED = "tenrec_rpc_sync"
 SHOWN = ["index", "first-steps", "concepts", "architecture", "config", "errors", "performance", "reference/index", "reference/rpc", "reference/agent", "search"]
-# Wider than the screen: content that pushes the page, not content that scrolls in a box of its own.
+# Wider than the screen: content that pushes the page, not content that scrolls in a box of its own. On a phone innerWidth grows with the page; clientWidth does not.
 # Contrast: the colours of text and of the nearest background, by WCAG's formula.
 PROBE = """(() => {
   const wrong = [], doc = document.documentElement;
-  if (doc.scrollWidth > innerWidth + 1) wrong.push(`is ${doc.scrollWidth} wide on a screen of ${innerWidth}`);
+  if (doc.scrollWidth > doc.clientWidth + 1) wrong.push(`is ${doc.scrollWidth} wide on a screen of ${doc.clientWidth}`);
   const rgb = c => { const m = c.match(/[\\d.]+/g).map(Number); return m.length < 4 || m[3] > 0.9 ? m : null; };
   const light = m => { const [r, g, b] = m.map(v => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
   const behind = e => { for (; e; e = e.parentElement) { const m = rgb(getComputedStyle(e).backgroundColor); if (m) return m; } return [255, 255, 255]; };
