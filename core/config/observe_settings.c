@@ -21,22 +21,22 @@ static const struct tenrec_option table[] = {
     { "metrics_observer", TENREC_OPT_STRING, 0, AT(metrics_observer), 0, "", 0, 0, NULL,
       "Entry of `observers`, or plugin, that serves that address." },
     { "durations", TENREC_OPT_BOOL, 0, AT(durations), 0, "false", 0, 0, NULL,
-      "Counts of calls and their durations by function and worker; with `metrics` always." },
+      "Count calls and their durations by function and worker; `metrics` turns this on, too." },
     { "traces", TENREC_OPT_STRING, 0, AT(traces), 0, "", 0, 0, NULL,
       "Address of the OpenTelemetry collector that gets the spans of calls, such as http://collector:4318." },
     { "traces_observer", TENREC_OPT_STRING, 0, AT(traces_observer), 0, "", 0, 0, NULL,
-      "Entry of `observers`, or plugin, that sends them." },
+      "Entry of `observers`, or plugin, that sends the spans." },
     { "traces_service", TENREC_OPT_STRING, 0, AT(traces_service), 0, "tenrec", 0, 0, NULL,
       "Name of the service in the spans (service.name)." },
     { "traces_ratio", TENREC_OPT_DOUBLE, 0, AT(traces_ratio), 0, "0.01", 0, 1, NULL,
-      "Part of the new traces that is sampled, from 0 to 1. A call within a trace follows the trace." },
+      "Share of the new traces that is sampled, from 0 to 1. A call within a trace follows the trace." },
     { "recorder", TENREC_OPT_BOOL, 0, AT(recorder), 0, "false", 0, 0, NULL,
-      "Begin and end of each call among the latest events of the process, which `tenrec dump` shows." },
+      "Record each call among the latest events of the process, which `tenrec dump` shows." },
     { "dump_dir", TENREC_OPT_STRING, 0, AT(dump_dir), 0, "", 0, 0, NULL,
       "Folder for a trace of these events, written when a worker is lost or a call takes longer than "
       "worker.stuck_after; at most one a minute." },
     { "stacks", TENREC_OPT_BOOL, 0, AT(stacks), 0, "true", 0, 0, NULL,
-      "A dump, or a warning about a handler, interrupts the handler's thread by a signal for its stack." },
+      "Interrupt the thread of a handler by a signal for its stack, in a dump and in a warning about the handler." },
 };
 /* clang-format on */
 

@@ -21,39 +21,39 @@ static const struct tenrec_option rule_table[] = {
     { "function", TENREC_OPT_STRING, 0, RULE_AT(function), 0, "", 0, 0, NULL,
       "Function, or a pattern such as admin.*; a * stands for any bytes." },
     { "from", TENREC_OPT_LIST, TENREC_OPT_STRING, RULE_AT(from), TENREC_OPT_SINGLE, "[]", 0, 0, NULL,
-      "Callers that the rule permits: any_member, anyone, or names of workers, which may have a *." },
+      "Callers that the rule permits: any_member, anyone, or names of workers, with * as above." },
 };
 static const struct tenrec_option_record rule_record =
     TENREC_OPTION_RECORD(rule_table, struct config_rule);
 
 static const struct tenrec_option table[] = {
     { "mode", TENREC_OPT_STRING, 0, AT(mode), 0, NULL, 0, 0, "none|secret|tls|mtls",
-      "Proof that peers and the store ask for; by default secret where there is one (secret_file, the launcher, "
-      "TENREC_SECRET_FILE), else none." },
+      "Proof that workers and the store demand of each other; by default secret if the process has one (secret_file, "
+      "the launcher, TENREC_SECRET_FILE), else none." },
     { "secret_file", TENREC_OPT_STRING, 0, AT(secret_file), 0, "", 0, 0, NULL,
-      "File of the group secret, of mode 0600; relative to the file that names it." },
+      "File of the group secret, with mode 0600; relative to the configuration file." },
     { "store_plain", TENREC_OPT_STRING, 0, AT(store_plain), 0, "same_user", 0, 0, "same_user|loopback|all|none",
-      "Clients of the store that are let in without a proof, such as torch's." },
+      "Clients that the store admits without a proof, such as torch's." },
     { "plain_peers", TENREC_OPT_STRING, 0, AT(plain_peers), 0, "none", 0, 0, "none|same_user|all",
-      "Workers that are let in without a proof, such as those on libtensorpipe." },
+      "Peers that a worker admits without a proof, such as those on libtensorpipe." },
     { "kernel_tls", TENREC_OPT_STRING, 0, AT(kernel_tls), 0, "auto", 0, 0, "auto|off",
-      "Encryption of connections in the modes tls and mtls by the kernel, where it and libssl can." },
+      "Encryption by the kernel in the modes tls and mtls: auto uses it if the kernel and libssl can." },
     { "allow", TENREC_OPT_RECORDS, 0, AT(allow), 0, "[]", 0, 0, NULL,
-      "Rules for calls, of which the first whose function matches decides; without one each member may call everything.",
+      "Rules for calls; the first rule whose function matches decides. If none matches, each member may call the function.",
       &rule_record },
 };
 
 static const struct tenrec_option mtls_table[] = {
     { "ca", TENREC_OPT_STRING, 0, MTLS_AT(ca), 0, "", 0, 0, NULL,
-      "Certificates of the authorities that sign those of peers." },
+      "Certificates of the authorities that sign the certificates of peers." },
     { "cert", TENREC_OPT_STRING, 0, MTLS_AT(cert), 0, "", 0, 0, NULL,
       "Certificate of this worker." },
     { "key", TENREC_OPT_STRING, 0, MTLS_AT(key), 0, "", 0, 0, NULL,
-      "Private key of the certificate, of mode 0600." },
+      "Private key of the certificate, with mode 0600." },
     { "refresh", TENREC_OPT_DURATION, 0, MTLS_AT(refresh_ms), 0, "60s", 1000, -1, NULL,
-      "Interval at which changed files are read again." },
+      "Interval at which the worker checks the files for changes." },
     { "names", TENREC_OPT_LIST, TENREC_OPT_STRING, MTLS_AT(names), TENREC_OPT_SINGLE, "[]", 0, 0, NULL,
-      "Names of which a peer's certificate must have one; [] requires the name of the worker." },
+      "A peer's certificate must have one of these names; [] requires the name of the worker." },
 };
 /* clang-format on */
 

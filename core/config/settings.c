@@ -24,8 +24,7 @@ static const struct tenrec_option table[] = {
     { "name", TENREC_OPT_STRING, 0, AT(name), 0, "worker{rank}", 0, 0, NULL,
       "Name of this worker; {rank} becomes its rank." },
     { "num_worker_threads", TENREC_OPT_INT, 0, AT(num_worker_threads), 0, "8", 1, 4096, NULL,
-      "Threads that run handlers which may block; if more than one, up to eight times as many while "
-      "all block outside of Tenrec." },
+      "Threads that run handlers. If all are blocked outside of Tenrec, up to eight times as many, unless this is 1." },
     { "rpc_timeout", TENREC_OPT_DURATION, 0, AT(rpc_timeout_ms), 0, "60s", 1, 0, NULL,
       "Timeout of a call that sets none of its own." },
     { "init_timeout", TENREC_OPT_DURATION, 0, AT(init_timeout_ms), 0, "60s", 1, 0, NULL,
@@ -33,9 +32,9 @@ static const struct tenrec_option table[] = {
     { "devices", TENREC_OPT_LIST, TENREC_OPT_STRING, AT(device_names), 0, "[]", 0, 0, NULL,
       "Devices whose tensors this worker sends and receives." },
     { "rank", TENREC_OPT_INT, 0, AT(rank), 0, NULL, 0, INT16_MAX, NULL,
-      "Rank in the group, or the preferred id in a dynamic one; by default from the launcher." },
+      "Rank in the group, or the preferred id in a dynamic group; by default from the launcher." },
     { "world_size", TENREC_OPT_INT, 0, AT(world_size), 0, NULL, 1, INT16_MAX + 1, NULL,
-      "Workers in the group, by default from the launcher; without either the group is dynamic." },
+      "Workers in the group; by default from the launcher. Without a size the group is dynamic." },
     { "group", TENREC_OPT_STRING, 0, AT(group), 0, "default", 0, 0, NULL,
       "Name of the group; groups that share a store need different ones." },
     { "group_protocol", TENREC_OPT_STRING, 0, AT(group_protocol), 0, "tenrec", 0, 0, "tenrec|torch",
@@ -47,18 +46,18 @@ static const struct tenrec_option table[] = {
     { "heartbeat", TENREC_OPT_DURATION, 0, AT(heartbeat_ms), 0, "1s", 10, 3600000, NULL,
       "Interval at which members of a dynamic group poll each other." },
     { "heartbeat_misses", TENREC_OPT_INT, 0, AT(heartbeat_misses), 0, "5", 1, 1000, NULL,
-      "Polls without an answer after which a member is removed from the group as dead." },
+      "Polls without an answer after which the group removes a member as dead." },
     { "group_lease", TENREC_OPT_DURATION, 0, AT(group_lease_ms), 0, "5s", 50, 600000, NULL,
       "Lease of a dynamic group's lock; the lock of a dead holder expires after this time." },
     { "max_queued_calls", TENREC_OPT_INT, 0, AT(max_queued_calls), 0, "4096", 1, 1 << 24, NULL,
-      "Calls that may be queued for a thread before the worker stops reading; and threads that may "
-      "be added while functions wait for other calls." },
+      "Queued calls at which the worker stops reading; also the limit of threads that are added while functions "
+      "wait for other calls." },
     { "max_served_bytes", TENREC_OPT_SIZE, 0, AT(max_served_bytes), 0, "512MiB", 1, INT64_MAX / 2,
       NULL, "Bytes of running and queued calls at which the worker stops reading while calls wait for a thread." },
     { "receive_pool", TENREC_OPT_SIZE, 0, AT(receive_pool_bytes), 0, "256MiB", 0, INT64_MAX / 2,
       NULL, "Memory of large tensors that is kept for reuse; 0 keeps none." },
     { "stuck_after", TENREC_OPT_DURATION, 0, AT(stuck_after_ms), 0, "30s", 1, 0, NULL,
-      "Time after which a handler that still runs is named in the log; `none` for never." },
+      "Time after which the log names a handler that still runs; `none` for never." },
 };
 /* clang-format on */
 

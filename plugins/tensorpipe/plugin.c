@@ -38,7 +38,7 @@ static const struct tenrec_option options[] = {
     OPTION(ifname, STRING, "",
            .help =
                "Network interface to listen on, instead of listen: eth0, a prefix eth*, a subnet "
-               "10.1.0.0/16, several with commas between, or all but some: ^docker0,virbr*."),
+               "10.1.0.0/16, a list with commas, or all but some: ^docker0,virbr*."),
     OPTION(listen, STRING, "",
            .help = "Address or host name of this machine to listen on; by default the address from "
                    "which the group's store is reached, so loopback when that is on this host."),
@@ -48,9 +48,9 @@ static const struct tenrec_option options[] = {
            .help = "Port to listen on: \"29600\", the first free one of a range such as "
                    "\"29600-29700\", or \"0\" for any."),
     OPTION(shm_dir, STRING, "",
-           .help = "Folder that containers with networks of their own share, so that one user's "
-                   "workers in them use shared memory, too: an absolute path, of 83 bytes at most, "
-                   "of this user or root, and writable by no other user or with the sticky bit."),
+           .help = "Folder through which containers with separate networks share memory: an "
+                   "absolute path of at most 83 bytes. The folder belongs to this user or to "
+                   "root, and no other user can write to it, or it has the sticky bit."),
     OPTION_MS(connect_timeout, "10s", .min = 1, .max = 86400000,
               .help = "Time limit for connecting to a peer."),
     OPTION_MS(hello_timeout, "5s", .min = 1, .max = 86400000,
@@ -58,56 +58,54 @@ static const struct tenrec_option options[] = {
     OPTION_MS(handshake_timeout, "30s", .min = 1, .max = 86400000,
               .help = "Time limit for a connected peer to identify itself and to answer."),
     OPTION_MS(keepalive, "60s",
-              .help =
-                  "Idle time after which TCP asks whether the peer's host is still there; after "
-                  "twice that without any answer the connection is lost, also one that is in "
-                  "use. none turns that off."),
+              .help = "Idle time after which TCP probes the peer's host. After twice that time "
+                      "without any answer the connection is lost, even if it is in use. none turns "
+                      "this off."),
     OPTION_MS(idle_timeout, "none", .min = 1000,
-              .help =
-                  "Time after which a connection that has carried nothing is closed, by the worker "
-                  "that made it and between Tenrec workers; the next call connects again. In a "
-                  "static group a worker that dies then is noticed by the next call."),
+              .help = "Time after which two Tenrec workers close an idle connection; the next call "
+                      "connects again. In a static group only that call notices that an idle peer "
+                      "has died."),
     OPTION(max_object, SIZE, "1MiB", .min = 4096, .max = 1 << 30,
-           .help = "Largest handshake object, descriptor or tensor list that a peer may send; a "
-                   "message takes some 25 bytes in each for a tensor. A Tenrec worker learns "
-                   "its peers' limits, and does not send more: ETOOBIG."),
+           .help = "Largest handshake object, descriptor or tensor list that a peer may send; "
+                   "each tensor of a message takes some 25 bytes of them. A Tenrec worker learns "
+                   "its peers' limits, and sends no more: ETOOBIG."),
     OPTION(max_message, SIZE, "16GiB", .min = 4096, .max = INT64_MAX,
            .help = "Largest message, payload and tensors together, that a peer may send. A Tenrec "
                    "worker learns its peers' limits, as with max_object."),
     OPTION(inline_max, SIZE, "32KiB", .min = 0, .max = INT64_MAX,
            .help = "Size up to which a tensor travels between Tenrec workers on the connection of "
-                   "its message; a larger one has a connection of its own, or is read out of "
-                   "memory."),
+                   "its message. A larger tensor takes a separate connection, or its receiver "
+                   "reads it out of memory."),
     OPTION(pull_min, SIZE, "512KiB", .min = 0, .max = INT64_MAX,
-           .help = "Size from which on a Tenrec worker on this host reads a tensor out of our "
-                   "memory, if channels have cma and it is above inline_max. Tensors of 4 KiB and "
-                   "more that have this size together in a message are read likewise."),
+           .help = "Size from which a Tenrec worker on this host reads a tensor out of the "
+                   "sender's memory, if channels have cma and the size is above inline_max. The "
+                   "same holds for tensors of 4 KiB and more that have this size together."),
     OPTION(pull_max, SIZE, "16MiB", .min = 0, .max = INT64_MAX,
            .help =
-               "Size up to which it does, unless there is only one processor. A larger tensor, or "
-               "any with progress: busy, is copied by both workers at the same time."),
+               "Largest tensor that the receiver alone copies so, unless there is only one "
+               "processor. Both workers copy a larger tensor, or any with progress: busy, at the "
+               "same time."),
     OPTION(lanes, INT, "1", .min = 1, .max = 16,
-           .help = "TCP connections over which tensors above inline_max are spread between Tenrec "
-                   "workers that have the same number here."),
+           .help = "TCP connections that share the tensors above inline_max, between Tenrec "
+                   "workers with the same number of lanes."),
     OPTION(cuda_staging, SIZE, "64MiB", .min = 4 << 20, .max = INT64_MAX,
-           .help = "Pinned host memory through which tensors of devices go where they cannot be "
-                   "copied directly; taken when it is needed, half of it for each direction."),
+           .help = "Pinned host memory for tensors of devices that cannot be copied directly; "
+                   "allocated when needed, half for each direction."),
     OPTION(cuda_cache, SIZE, "1GiB", .min = 0, .max = INT64_MAX,
-           .help = "Memory of a device that received tensors have used and that is kept for the "
-                   "next ones."),
+           .help = "Memory of received tensors that is kept for the next ones, per device."),
     OPTION(max_queued_bytes, SIZE, "256MiB", .min = 4096, .max = INT64_MAX,
-           .help = "Bytes that may wait to be written to one peer, of messages with tensors of 64 "
-                   "KiB and more, and as many of all others, counted with what messages and "
-                   "tensors take beside their contents; beyond it a send fails or, in a blocking "
-                   "call, waits."),
+           .help = "Bytes that may wait for one peer, with the memory of messages and tensors "
+                   "besides their contents. Messages with tensors of 64 KiB and more, and all "
+                   "others, each have this limit. Beyond it a send fails, and a blocking call "
+                   "waits."),
     OPTION(max_stranger_bytes, SIZE, "1GiB", .min = 4096, .max = INT64_MAX,
            .help =
-               "Bytes that all callers together that are no members of the group may make this "
-               "process hold: messages and tensors, from the announcement to the end of the call, "
-               "the values made of them, answers that they do not read."),
+               "Bytes that this process holds for callers that are no members of the group, for "
+               "all of them together: messages and tensors, from their announcement to the end of "
+               "the call, their values, and answers that the callers do not read."),
     OPTION(max_source_bytes, SIZE, "256MiB", .min = 4096, .max = INT64_MAX,
-           .help = "The same for those of one address, or of one process of this host; a single "
-                   "message may be larger."),
+           .help = "The same limit for the callers of one address, or of one process of this "
+                   "host; a single message may be larger."),
 };
 
 static void probe_known(const struct registry_entry *all, const char *what, tenrec_sink_fn *sink,

@@ -43,7 +43,8 @@ static const struct tenrec_option options[] = {
       .type = TENREC_OPT_STRING,
       .offset = AT(file),
       .def = "",
-      .help = "File that lines are appended to; made with mode 0600, no link. Default stderr." },
+      .help = "File to which lines are appended, made with mode 0600, and no link; by default "
+              "stderr." },
     { .key = "direction",
       .type = TENREC_OPT_STRING,
       .offset = AT(direction),

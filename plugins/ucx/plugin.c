@@ -30,17 +30,17 @@ static const struct tenrec_option options[] = {
            .help = "Size from which on the receiver fetches data by rendezvous, as "
                    "UCX_RNDV_THRESH; 0: UCX decides. That variable overrides it."),
     OPTION(max_queued_bytes, SIZE, max_queued_bytes, "256MiB", .min = 4096, .max = INT64_MAX,
-           .help = "Bytes that may wait to be sent over one connection; beyond it a send fails or, "
-                   "in a blocking call, waits."),
+           .help = "Bytes that may wait to be sent over one connection. Beyond it a send fails, "
+                   "and a blocking call waits."),
     OPTION(max_message, SIZE, max_message_bytes, "16GiB", .min = HEAD_MESSAGE_LEAST,
            .max = INT64_MAX,
            .help = "Largest message, payload and tensors together, that a peer may send. A Tenrec "
                    "worker learns its peers' limits."),
     OPTION(max_stranger_bytes, SIZE, max_stranger_bytes, "1GiB", .min = 4096, .max = INT64_MAX,
            .help =
-               "Bytes that all callers together that are no members of the group may make this "
-               "process hold: messages and tensors, from the announcement to the end of the call, "
-               "the values made of them, answers that they do not read."),
+               "Bytes that this process holds for callers that are no members of the group, for "
+               "all of them together: messages and tensors, from their announcement to the end of "
+               "the call, their values, and answers that the callers do not read."),
     OPTION(connect_timeout, DURATION, connect_timeout_ms, "10s", .min = 1, .max = 86400000,
            .help = "Time limit for connecting to a peer."),
     OPTION(keepalive, DURATION, keepalive_ms, "1s", .min = 1, .max = 86400000,
