@@ -2,6 +2,7 @@
 """programs.py - finds, builds and runs the measuring programs."""
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -32,8 +33,14 @@ def build(folder, quiet, root=ROOT):
             setup.append("--reconfigure")
         if not quiet:
             print(f"compare: building in {os.path.relpath(folder)}", file=sys.stderr)
-        if call(*setup) or call("ninja", "-C", folder):
+        if call(*setup) or call("ninja", "-C", folder, "all", *benches(folder, root)):
             sys.exit(f"compare: the build failed; its output is in {log}")
+
+
+def benches(folder, root):
+    """The measuring programs of a build: without the tests, `all` has none of them."""
+    targets = subprocess.run(["ninja", "-C", folder, "-t", "targets", "all"], cwd=root, stdout=subprocess.PIPE, text=True, check=True).stdout
+    return re.findall(r"^(bench/[\w/]+): \w+_LINKER$", targets, re.MULTILINE)
 
 
 def torch_python():
