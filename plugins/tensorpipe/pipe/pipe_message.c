@@ -153,6 +153,10 @@ void message_brief(struct pipe *p, const struct plain *m)
     a->n_begun = m->payload_len < sizeof a->begun ? (uint32_t)m->payload_len : sizeof a->begun;
     memcpy(a->begun, m->payload, a->n_begun);
     message_end_plain(p, m);
+    /* The references in an answer wait at the callee for their arrival, or for the connection's
+     * end. */
+    if (why.code == TENREC_ENOMEM && p->outgoing)
+        pipe_failf(p, TENREC_ENOMEM, 0, "an answer was dropped: %s", why.text);
 }
 
 /* The message that was announced, with room for its payload. errors: EAGAIN, ENOMEM, ETOOBIG */
