@@ -299,6 +299,8 @@ static tenrec_status get_part(struct etcd_store *s, const char *const *keys, uin
         }
         if (end == HTTP_AGAIN)
             backoff_take(&gap, deadline_ns);
+        if (clock_passed(asker_answer_ns(deadline_ns)))
+            return TENREC_ETIMEDOUT; /* too late to look again */
     }
 }
 

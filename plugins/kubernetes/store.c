@@ -185,6 +185,8 @@ static tenrec_status get_list(struct kubernetes_store *s, const char *const *key
         }
         if (end == HTTP_AGAIN)
             backoff_take(&gap, deadline_ns);
+        if (clock_passed(asker_answer_ns(deadline_ns)))
+            return TENREC_ETIMEDOUT; /* too late to look again */
     }
 }
 

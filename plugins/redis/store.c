@@ -182,6 +182,12 @@ static tenrec_status store_look(struct wish *w, tenrec_error *err)
     return st == TENREC_OK && w->n_missing ? TENREC_ETIMEDOUT : st;
 }
 
+/* Too late to look again: the server could not answer by the deadline. */
+static bool is_over(const struct wish *w)
+{
+    return clock_passed(clock_later_ms(w->deadline_ns, REDIS_ANSWER_MS));
+}
+
 /* Subscribes and polls until all keys exist. Returns as store_look does; *ret_end is
  * CONN_AGAIN when the connection broke. */
 static tenrec_status store_listen(struct wish *w, enum conn_end *ret_end, tenrec_error *err)
@@ -193,7 +199,7 @@ static tenrec_status store_listen(struct wish *w, enum conn_end *ret_end, tenrec
         subscriber_open(w->store, w->keys, w->n, w->missing, w->deadline_ns, &subscriber, &why);
 
     /* Poll once more: a key may have been set before the subscription. */
-    while (end == CONN_OK && (st = store_look(w, err)) == TENREC_ETIMEDOUT &&
+    while (end == CONN_OK && !is_over(w) && (st = store_look(w, err)) == TENREC_ETIMEDOUT &&
            !clock_passed(w->deadline_ns))
         end = subscriber_wait(subscriber, w->n_missing, w->deadline_ns, &why);
     subscriber_close(w->store, subscriber, end != CONN_OK, w->deadline_ns);
@@ -218,7 +224,7 @@ static tenrec_status redis_get(struct tenrec_plugin_store *self, const char *con
     /* store_look waits for a server that is away, and reports when it stays away. */
     while ((st = store_look(&w, err)) == TENREC_ETIMEDOUT && !clock_passed(deadline_ns)) {
         st = store_listen(&w, &end, err);
-        if (st != TENREC_ETIMEDOUT || end == CONN_NEVER)
+        if (st != TENREC_ETIMEDOUT || end == CONN_NEVER || is_over(&w))
             break;
         if (end == CONN_AGAIN)
             backoff_take(&gap, deadline_ns);
