@@ -8,7 +8,7 @@
  * leaves it. Worker 1 gets a reference to the table (tenrec_remote) and passes it to
  * the other trainers. All pull and push by calls on the reference, and pass the
  * server a reference to their own sample counter. Trainers do not wait for each
- * other. With --kill one trainer kills itself in the middle: the others do its
+ * other. With --kill one trainer kills itself early: the others do its
  * share, and the server releases its references. */
 #include "parameter_table.h"
 #include <tenrec/observe.h>
@@ -411,7 +411,7 @@ static int work(struct tenrec_worker *w, struct worker *self, struct table *t, i
     }
     if (me.id == 0)
         status = serve(w, t, n);
-    else if (train(w, self, me.id, me.id == kill_rank ? t->wanted / (int)n / 2 : -1, &err))
+    else if (train(w, self, me.id, me.id == kill_rank ? t->wanted / (int)n / 8 : -1, &err))
         status = complain("training stopped", &err);
     /* Not gracefully: a graceful shutdown would wait for the dead trainer. */
     if (status == 0 && tenrec_shutdown(w, TENREC_IMMEDIATE, WAIT_MS, &err))

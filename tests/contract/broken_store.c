@@ -226,10 +226,21 @@ static void broken_pass(struct tenrec_plugin_store *self, const char *const *key
     pthread_mutex_unlock(&lock);
 }
 
+static uint64_t cpu_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000u + (uint64_t)t.tv_nsec / 1000000u;
+}
+
+/* Uses the processor for a while even where others leave it little before the deadline. */
 static tenrec_status broken_busy(struct tenrec_plugin_store *self, const char *const *keys,
                                  uint32_t n, uint64_t deadline_ns, bool *ret_missing,
                                  tenrec_error *err)
 {
+    const uint64_t end_ms = cpu_ms() + 200;
+
     for (;;) {
         bool missing = false;
 
@@ -238,7 +249,7 @@ static tenrec_status broken_busy(struct tenrec_plugin_store *self, const char *c
             missing |= ret_missing[i];
         if (!missing)
             return TENREC_OK;
-        if (broken_passed(deadline_ns))
+        if (broken_passed(deadline_ns) && cpu_ms() >= end_ms)
             return TENREC_ETIMEDOUT;
     }
 }

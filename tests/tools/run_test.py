@@ -141,8 +141,8 @@ def run_lets_the_other_workers_go_on_when_told_to():
 
 
 def run_kills_workers_that_ignore_the_end_of_others():
-    p, pids = started(2, "trap '' TERM; echo $$; while [ $RANK = 1 ] || ! read x; do sleep 0.05; "
-                         "if [ $RANK = 0 ]; then exit 5; fi; done", "--grace", "100ms")
+    p, pids = started(2, "trap '' TERM; trap 'exit 5' USR1; echo $$; while :; do sleep 0.05; done", "--grace", "100ms")
+    os.kill(pids[0], signal.SIGUSR1)
     _, errors = p.communicate(timeout=60)
     equal(p.returncode, 5, "exit status")
     contains(errors, "did not end within 0.1 s")

@@ -231,11 +231,12 @@ STORE_CASE(get_ends_at_its_deadline, "ST-4")
 
         for (int k = 0; k < ATTEMPTS && late_ms > LATE_MS; k++) {
             const uint64_t deadline_ns = clock_deadline_ms(limit_ms[i]);
-            uint64_t now_ns;
+            const tenrec_status st = store_get_all(one, &key, 1, deadline_ns, NULL, NULL, &err);
+            const uint64_t now_ns = clock_now_ns();
 
-            expect_error(store_get_all(one, &key, 1, deadline_ns, NULL, NULL, &err),
-                         TENREC_ETIMEDOUT, &err, "get");
-            now_ns = clock_now_ns();
+            if (st == TENREC_EPEER_LOST && k + 1 < ATTEMPTS)
+                continue; /* the server was late */
+            expect_error(st, TENREC_ETIMEDOUT, &err, "get");
             if (now_ns < deadline_ns)
                 expect_fail("get ends %" PRIu64 " us before its deadline",
                             (deadline_ns - now_ns) / 1000);
