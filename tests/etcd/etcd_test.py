@@ -404,7 +404,7 @@ def etcd_keys_stay_while_a_process_lives_and_expire_afterwards():
             true(now > 0, "the lease is gone while a process lives")
             renewed += now > last
             last = now
-            return renewed > 3
+            return renewed > 2
         until(renewals, "renewal of the lease")
         equal(other.ok("get", "k"), "v")
         other.process.send_signal(signal.SIGKILL)

@@ -55,7 +55,8 @@ class Member:
                  "--advertise-client-urls", here, "--listen-peer-urls", peer,
                  "--initial-advertise-peer-urls", peer, "--initial-cluster", cluster,
                  # 8 MiB in base64 and more.
-                 "--max-request-bytes", str(16 << 20), *self.more()],
+                 "--max-request-bytes", str(16 << 20),
+                 "--unsafe-no-fsync", *self.more()],  # what a killed process has written stays
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def more(self):
@@ -97,10 +98,12 @@ class Server:
 
     def __init__(self, *options, size=1):
         self.folder = tempfile.TemporaryDirectory(prefix="tenrec-etcd-")
+        # A server that starts again waits for a leader as long, one to two seconds by default, before it leads alone.
+        alone = [] if size > 1 else ["--heartbeat-interval", "30", "--election-timeout", "300"]
         for _ in range(20):
             # Below the ports that the kernel hands out; a port that is taken shows when the server starts.
             ports = random.sample(range(10000, 30000), 2 * size)
-            self.members = [self.member(self.folder.name, f"m{i}", ports[2 * i:2 * i + 2], options) for i in range(size)]
+            self.members = [self.member(self.folder.name, f"m{i}", ports[2 * i:2 * i + 2], [*alone, *options]) for i in range(size)]
             self.cluster = ",".join(f"{m.name}=http://127.0.0.1:{m.peer_port}" for m in self.members)
             try:
                 self.start()
