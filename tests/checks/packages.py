@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""packages.py VERSION - debian/ says what the tree says. script/ci/package-test builds the packages."""
+"""packages.py VERSION - debian/ says what the tree says. script/ci/package-test builds the packages. And pages of an index of
+packages for Python have links that work there."""
 import os
 import re
 import sys
+import tomllib
 
 import report
 
@@ -41,8 +43,16 @@ def tests():
         yield f"debian/tests/control: the test '{name}' is not there and executable in one of the two places"
 
 
+def readmes():
+    for folder in ".", "bindings/torch":
+        path = os.path.normpath(f"{folder}/{tomllib.loads(report.text(f'{folder}/pyproject.toml'))['project']['readme']}")
+        for link in re.findall(r"\]\((?!https?://)[^)]*\)", report.text(path)):
+            yield f"{path}: an index cannot follow the relative link {link}"
+
+
 report.case("packages_have_the_version_of_the_project", version())
 report.case("packages_list_the_symbol_versions_of_the_library", symbols())
 report.case("packages_have_every_plugin", plugins())
 report.case("packages_have_the_tests_that_they_name", tests())
+report.case("packages_have_readmes_whose_links_an_index_can_follow", readmes())
 report.finish()
