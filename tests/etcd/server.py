@@ -4,7 +4,6 @@ else is given, ended with the test."""
 import base64
 import json
 import os
-import random
 import shutil
 import signal
 import subprocess
@@ -14,6 +13,9 @@ import threading
 import time
 import urllib.error
 import urllib.request
+
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tools"))
+from ports import free_port  # pylint: disable=wrong-import-position
 
 LIMIT_S = 20 * float(os.environ.get("TENREC_TEST_SLOW", "1"))
 
@@ -63,7 +65,7 @@ class Member:
         return self.options
 
     def is_ready(self):
-        """Whether it serves, with a leader. RuntimeError when it has ended, as with a port that is taken."""
+        """Whether it serves, with a leader."""
         if self.process.poll() is not None:
             raise RuntimeError(f"{self.name} ended")
         return self.ask("kv/range", {"key": text("x"), "count_only": True}) is not None
@@ -100,17 +102,9 @@ class Server:
         self.folder = tempfile.TemporaryDirectory(prefix="tenrec-etcd-")
         # A server that starts again waits for a leader as long, one to two seconds by default, before it leads alone.
         alone = [] if size > 1 else ["--heartbeat-interval", "30", "--election-timeout", "300"]
-        for _ in range(20):
-            # Below the ports that the kernel hands out; a port that is taken shows when the server starts.
-            ports = random.sample(range(10000, 30000), 2 * size)
-            self.members = [self.member(self.folder.name, f"m{i}", ports[2 * i:2 * i + 2], [*alone, *options]) for i in range(size)]
-            self.cluster = ",".join(f"{m.name}=http://127.0.0.1:{m.peer_port}" for m in self.members)
-            try:
-                self.start()
-                return
-            except RuntimeError:
-                self.kill()
-        raise RuntimeError("no port could be had")
+        self.members = [self.member(self.folder.name, f"m{i}", (free_port(), free_port()), [*alone, *options]) for i in range(size)]
+        self.cluster = ",".join(f"{m.name}=http://127.0.0.1:{m.peer_port}" for m in self.members)
+        self.start()
 
     def start(self, *members):
         """All, or those, on their ports."""

@@ -8,11 +8,15 @@ import os
 import re
 import socket
 import ssl
+import sys
 import threading
 import time
 import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
+
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tools"))
+from ports import free_port  # pylint: disable=wrong-import-position
 
 LIMIT_S = 20 * float(os.environ.get("TENREC_TEST_SLOW", "1"))
 NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
@@ -167,7 +171,7 @@ class Api:
         if certificate:
             self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             self.context.load_cert_chain(*certificate)
-        self.port = 0
+        self.port = free_port()
         self.start()
 
     # ---- its process ----
@@ -179,7 +183,6 @@ class Api:
         self.http.allow_reuse_address = True
         self.http.server_bind()
         self.http.server_activate()
-        self.port = self.http.server_address[1]
         threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True).start()
 
     def kill(self):

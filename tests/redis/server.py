@@ -2,7 +2,6 @@
 """server.py - a Redis server of a test's own: in its own folder, on a port that no process
 else is given, ended with the test."""
 import os
-import random
 import shutil
 import signal
 import subprocess
@@ -10,6 +9,9 @@ import sys
 import tempfile
 import threading
 import time
+
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tools"))
+from ports import free_port  # pylint: disable=wrong-import-position
 
 LIMIT_S = 20 * float(os.environ.get("TENREC_TEST_SLOW", "1"))
 
@@ -26,34 +28,24 @@ class Server:
 
     def __init__(self, *options):
         self.folder = tempfile.TemporaryDirectory(prefix="tenrec-redis-")
-        self.options, self.process, self.port = options, None, 0
-        # Below the ports that the kernel hands out; one that is taken shows when it starts.
-        for port in random.sample(range(10000, 30000), 50):
-            self.port = port
-            if self.try_start():
-                return
-        raise RuntimeError("no port could be had")
+        self.options, self.process, self.port = options, None, free_port()
+        self.start()
 
-    def try_start(self):
-        """False when it ended at once, as with a port that is taken."""
+    def start(self):
+        """Also again, on the same port."""
         self.process = subprocess.Popen(
             ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir",
              self.folder.name, "--save", "", "--logfile", "", *self.more()],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         for line in self.process.stdout:
             if "Ready to accept connections" in line:
-                return True
+                return
         self.process.stdout.close()
         self.process.wait(LIMIT_S)
-        return False
+        raise RuntimeError(f"cannot start on port {self.port}")
 
     def more(self):
         return self.options
-
-    def start(self):
-        """Again on the same port."""
-        if not self.try_start():
-            raise RuntimeError(f"cannot start again on port {self.port}")
 
     def kill(self):
         self.process.send_signal(signal.SIGCONT)
