@@ -117,7 +117,7 @@ static void *send_small(void *arg)
 static void *send_large(void *arg)
 {
     const struct stream *s = arg;
-    const size_t len = 64u << 20;
+    const size_t len = 16u << 20; /* many times the size of a ring */
     unsigned char *data = malloc(len);
 
     for (size_t i = 0; i < len; i++)
