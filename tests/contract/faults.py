@@ -5,9 +5,10 @@ import os
 import subprocess
 import tempfile
 
-from cases import contains, equal
+from cases import Failed, contains, equal
 
-LIMIT = "500ms"  # times TENREC_TEST_SLOW; a demand that holds comes true in a few milliseconds
+# Times TENREC_TEST_SLOW. A demand that holds comes true in a few milliseconds, or later on a loaded machine.
+LIMIT, LOADED_LIMIT = "500ms", "10s"
 
 
 def conformance(tenrec, *args, env=None):
@@ -29,12 +30,18 @@ def sees(fault, expected, run):
     """A case: `run` gives the ended command of a fault by its further arguments; expected: (case, rule, part of the text)."""
     case, rule, text = expected
 
-    def check():
-        done = run("--json", "--limit", LIMIT, "--case", case)
+    def check_within(limit):
+        done = run("--json", "--limit", limit, "--case", case)
         equal(done.returncode, 1, f"status; {done.stderr}")
         found = json.loads(done.stdout)
         equal(found["cases"][0]["result"], "failed")
         contains(found["cases"][0]["text"], text)
         equal([name for name, result in found["rules"].items() if result == "failed"], [rule], found["cases"][0]["text"])
+
+    def check():
+        try:
+            check_within(LIMIT)
+        except Failed:
+            check_within(LOADED_LIMIT)
     check.__name__ = "conformance_sees_" + fault.replace(" ", "_")
     return check
