@@ -35,6 +35,17 @@ void testing_add(struct testing_case *c);
  * exit status. A program without a main of its own gets a main that does no more than this. */
 int testing_run(void (*set_up)(void), void (*tear_down)(void));
 
+/* That main with a set-up, and for a program whose argument, if it has one, is used by an
+ * expression: TEST_MAIN(cluster_use(argv[1]), NULL, NULL). TEST_BETWEEN is for no argument. */
+#define TEST_MAIN(use_argument, set_up, tear_down)                                                 \
+    int main(int argc, char **argv)                                                                \
+    {                                                                                              \
+        if (argc > 1)                                                                              \
+            (use_argument);                                                                        \
+        return testing_run(set_up, tear_down);                                                     \
+    }
+#define TEST_BETWEEN(set_up, tear_down) TEST_MAIN((void)argv, set_up, tear_down)
+
 /* Defines a case and registers it: TEST(queue_is_empty_when_made) { ... } */
 #define TEST(name) TEST_WITH(name, NULL, NULL)
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* device_dynamic_test.c BACKEND - device maps in dynamic groups: those of a
  * joiner, and those for it. */
+#include "../support/functions.h"
 #include "../support/party.h"
 #include "../testing.h"
 
@@ -31,8 +32,7 @@ static tenrec_status where(struct tenrec_call *c, void *arg, tenrec_error *why)
 static void setup(struct tenrec_worker *w, size_t rank)
 {
     (void)rank;
-    assert_status(tenrec_worker_register_function(w, "where", where, NULL, TENREC_POOL, &err),
-                  &err);
+    functions_offer(w, "where", where, TENREC_POOL);
 }
 
 /* `maps`: "worker.device_maps=..." or NULL. */
@@ -233,9 +233,4 @@ TEST_WITH(device_map_to_a_device_that_a_joiner_lacks_refuses_the_joiner, begin, 
     party_leave(a);
 }
 
-int main(int argc, char **argv)
-{
-    if (argc > 1)
-        cluster_use(argv[1]);
-    return testing_run(NULL, NULL);
-}
+TEST_MAIN(cluster_use(argv[1]), NULL, NULL)

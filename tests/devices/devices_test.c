@@ -2,6 +2,7 @@
 /* devices_test.c - behaviour of devices beyond torch's tests: buffers for results, when
  * maps may be set, refused calls, and that memory is returned. */
 #include "../support/basic_functions.h"
+#include "../support/functions.h"
 #include "../testing.h"
 
 #include <stdlib.h>
@@ -17,8 +18,7 @@ static tenrec_error err;
 static void setup(struct tenrec_worker *w, size_t rank)
 {
     (void)rank;
-    assert_status(tenrec_worker_register_function(w, "echo", basic_echo, NULL, TENREC_POOL, &err),
-                  &err);
+    functions_offer(w, "echo", basic_echo, TENREC_POOL);
 }
 
 static void open_two(void)
@@ -166,7 +166,4 @@ TEST(devices_are_asked_of_an_allocator_that_knows_devices)
     tenrec_tensor_drop(x);
 }
 
-int main(void)
-{
-    return testing_run(open_two, close_two);
-}
+TEST_BETWEEN(open_two, close_two)

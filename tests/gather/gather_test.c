@@ -439,9 +439,4 @@ TEST(gather_names_a_missing_leaf_of_the_tree_and_stays_in_step)
     cluster_close(&c, TENREC_GRACEFUL);
 }
 
-int main(int argc, char **argv)
-{
-    if (argc > 1)
-        cluster_use(argv[1]);
-    return testing_run(NULL, NULL);
-}
+TEST_MAIN(cluster_use(argv[1]), NULL, NULL)

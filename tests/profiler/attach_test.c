@@ -234,9 +234,4 @@ TEST(attach_names_the_error_of_the_store)
     tenrec_worker_drop(w);
 }
 
-int main(int argc, char **argv)
-{
-    if (argc > 1)
-        cluster_use(argv[1]);
-    return testing_run(open_two, close_two);
-}
+TEST_MAIN(cluster_use(argv[1]), open_two, close_two)

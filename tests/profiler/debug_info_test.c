@@ -307,14 +307,7 @@ TEST(a_function_may_not_have_the_prefix_of_tenrecs_functions)
                                                      TENREC_POOL, &err),
                      TENREC_EINVAL);
     assert_text_has(err.text, "'tenrec.mine'");
-    assert_status(tenrec_worker_register_function(two.worker[0], "tenrecs", basic_noop, NULL,
-                                                  TENREC_POOL, &err),
-                  &err);
+    functions_offer(two.worker[0], "tenrecs", basic_noop, TENREC_POOL);
 }
 
-int main(int argc, char **argv)
-{
-    if (argc > 1)
-        cluster_use(argv[1]);
-    return testing_run(open_two, close_two);
-}
+TEST_MAIN(cluster_use(argv[1]), open_two, close_two)

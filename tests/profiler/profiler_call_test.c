@@ -275,9 +275,4 @@ TEST(profiler_has_calls_on_references)
     tenrec_rref_drop(r);
 }
 
-int main(int argc, char **argv)
-{
-    if (argc > 1)
-        cluster_use(argv[1]);
-    return testing_run(open_three, close_three);
-}
+TEST_MAIN(cluster_use(argv[1]), open_three, close_three)

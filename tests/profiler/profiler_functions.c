@@ -101,14 +101,10 @@ static tenrec_status pass(struct tenrec_call *c, void *arg, tenrec_error *err)
 
 void profiler_functions_register(struct tenrec_worker *w, size_t rank)
 {
-    tenrec_error err;
-
     functions_register(w, rank);
-    assert_status(tenrec_worker_register_function(w, "marked", marked, NULL, TENREC_POOL, &err),
-                  &err);
-    assert_status(tenrec_worker_register_function(w, "many", many, NULL, TENREC_POOL, &err), &err);
-    assert_status(tenrec_worker_register_function(w, "through", through, NULL, TENREC_POOL, &err),
-                  &err);
-    assert_status(tenrec_worker_register_function(w, "give", give, NULL, TENREC_POOL, &err), &err);
-    assert_status(tenrec_worker_register_function(w, "pass", pass, NULL, TENREC_LATER, &err), &err);
+    functions_offer(w, "marked", marked, TENREC_POOL);
+    functions_offer(w, "many", many, TENREC_POOL);
+    functions_offer(w, "through", through, TENREC_POOL);
+    functions_offer(w, "give", give, TENREC_POOL);
+    functions_offer(w, "pass", pass, TENREC_LATER);
 }

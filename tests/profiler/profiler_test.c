@@ -318,9 +318,4 @@ TEST(profiler_keeps_sessions_apart_when_threads_record_at_once)
     tenrec_profiler_drop(server);
 }
 
-int main(int argc, char **argv)
-{
-    if (argc > 1)
-        cluster_use(argv[1]);
-    return testing_run(open_three, close_three);
-}
+TEST_MAIN(cluster_use(argv[1]), open_three, close_three)

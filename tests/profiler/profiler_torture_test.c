@@ -72,9 +72,4 @@ TEST(profiler_harms_no_call_when_any_send_fails)
     torture(TORTURE_ARRIVALS, 1, recorded, NULL);
 }
 
-int main(int argc, char **argv)
-{
-    if (argc > 1)
-        cluster_use(argv[1]);
-    return testing_run(open_three, close_three);
-}
+TEST_MAIN(cluster_use(argv[1]), open_three, close_three)

@@ -381,9 +381,4 @@ TEST(trace_of_a_worker_is_refused_when_the_worker_starts)
     tenrec_worker_drop(w);
 }
 
-int main(int argc, char **argv)
-{
-    if (argc > 1)
-        cluster_use(argv[1]);
-    return testing_run(make_folder, remove_folder);
-}
+TEST_MAIN(cluster_use(argv[1]), make_folder, remove_folder)

@@ -58,16 +58,10 @@ static tenrec_status answer_later(struct tenrec_call *c, void *arg, tenrec_error
 
 static void setup(struct tenrec_worker *w, size_t rank)
 {
-    tenrec_error err;
-
     functions_register(w, rank);
-    assert_status(tenrec_worker_register_function(w, "stand", stand, NULL, TENREC_POOL, &err),
-                  &err);
-    assert_status(
-        tenrec_worker_register_function(w, "stand_inline", stand, NULL, TENREC_INLINE, &err), &err);
-    assert_status(tenrec_worker_register_function(w, "module.a_function_that_answers_later",
-                                                  answer_later, NULL, TENREC_LATER, &err),
-                  &err);
+    functions_offer(w, "stand", stand, TENREC_POOL);
+    functions_offer(w, "stand_inline", stand, TENREC_INLINE);
+    functions_offer(w, "module.a_function_that_answers_later", answer_later, TENREC_LATER);
 }
 
 /* A thread that calls, as the caller's thread may run an inline handler. */
@@ -590,9 +584,4 @@ TEST(a_call_that_takes_too_long_writes_one_file)
     rmdir(folder);
 }
 
-int main(int argc, char **argv)
-{
-    if (argc > 1)
-        cluster_use(argv[1]);
-    return testing_run(NULL, NULL);
-}
+TEST_MAIN(cluster_use(argv[1]), NULL, NULL)

@@ -225,9 +225,4 @@ TEST_WITH(dynamic_gathers_fail_for_all_when_a_member_dies, begin, NULL)
     party_leave(w[0]);
 }
 
-int main(int argc, char **argv)
-{
-    if (argc > 1)
-        cluster_use(argv[1]);
-    return testing_run(NULL, NULL);
-}
+TEST_MAIN(cluster_use(argv[1]), NULL, NULL)

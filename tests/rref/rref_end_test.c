@@ -322,9 +322,4 @@ TEST_WITH(shutdown_ends_at_once_when_a_user_is_gone, open_three, close_rest)
     rref_release_kept();
 }
 
-int main(int argc, char **argv)
-{
-    if (argc > 1)
-        cluster_use(argv[1]);
-    return testing_run(NULL, NULL);
-}
+TEST_MAIN(cluster_use(argv[1]), NULL, NULL)

@@ -181,8 +181,4 @@ TEST_WITH(fork_of_a_call_that_timed_out_ends_when_its_request_cannot_be_sent, ca
         tenrec_worker_drop(c.worker[i]);
 }
 
-int main(int argc, char **argv)
-{
-    cluster_use(argc > 1 ? argv[1] : "faulty_inproc");
-    return testing_run(NULL, NULL);
-}
+TEST_MAIN(cluster_use(argv[1]), NULL, NULL)

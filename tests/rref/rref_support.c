@@ -321,11 +321,7 @@ static tenrec_status chain(struct tenrec_call *c, void *arg, tenrec_error *err)
 
 void rref_functions(struct tenrec_worker *w, size_t rank)
 {
-    static const struct {
-        const char *name;
-        tenrec_function_fn *fn;
-        uint32_t flags;
-    } list[] = {
+    static const struct basic_function list[] = {
         { "value", basic_echo, TENREC_POOL }, { "value_inline", basic_echo, TENREC_INLINE },
         { "broken", broken, TENREC_POOL },    { "table", table, TENREC_INLINE },
         { "sealed", sealed, TENREC_POOL },    { "lookup", lookup, TENREC_INLINE },
@@ -338,10 +334,7 @@ void rref_functions(struct tenrec_worker *w, size_t rank)
     tenrec_error err;
 
     functions_register(w, rank);
-    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-        expect_ok(
-            tenrec_worker_register_function(w, list[i].name, list[i].fn, NULL, list[i].flags, &err),
-            err);
+    expect_ok(basic_register(w, list, sizeof list / sizeof *list, &err), err);
     expect_ok(tenrec_worker_register_object_type(w, &table_type, &err), err);
 }
 

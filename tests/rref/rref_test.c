@@ -476,12 +476,7 @@ TEST_WITH(release_all_names_remaining_holders_at_its_timeout, open_three, close_
     call_int(c.worker[0], "worker1", "release", NULL, 0);
 }
 
-int main(int argc, char **argv)
-{
-    if (argc > 1)
-        cluster_use(argv[1]);
-    return testing_run(NULL, NULL);
-}
+TEST_MAIN(cluster_use(argv[1]), NULL, NULL)
 
 /* ---- flags ------------------------------------------------------------------- */
 

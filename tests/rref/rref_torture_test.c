@@ -177,8 +177,4 @@ TEST(references_are_released_when_any_message_is_lost)
     assert_true(torture(TORTURE_ARRIVALS, 1, make_and_fetch, "worker1") > 0);
 }
 
-int main(int argc, char **argv)
-{
-    cluster_use(argc > 1 ? argv[1] : "torture_inproc");
-    return testing_run(open_three, close_three);
-}
+TEST_MAIN(cluster_use(argv[1]), open_three, close_three)

@@ -38,3 +38,14 @@ tenrec_status basic_identity(struct tenrec_call *c, void *arg, tenrec_error *err
     (void)arg;
     return tenrec_call_return(c, &all, err);
 }
+
+tenrec_status basic_register(struct tenrec_worker *w, const struct basic_function *list, size_t n,
+                             tenrec_error *err)
+{
+    tenrec_status st = TENREC_OK;
+
+    for (size_t i = 0; i < n && st == TENREC_OK; i++)
+        st = tenrec_worker_register_function(w, list[i].name, list[i].fn, list[i].arg,
+                                             list[i].flags, err);
+    return st;
+}

@@ -14,4 +14,15 @@ tenrec_function_fn basic_echo;
 /* The array of its arguments. */
 tenrec_function_fn basic_identity;
 
+struct basic_function {
+    const char *name;
+    tenrec_function_fn *fn;
+    uint32_t flags;
+    void *arg;
+};
+
+/* Registers `n` functions, up to the first that fails. */
+tenrec_status basic_register(struct tenrec_worker *w, const struct basic_function *list, size_t n,
+                             tenrec_error *err);
+
 #endif

@@ -208,15 +208,6 @@ static tenrec_status range(struct tenrec_call *c, void *arg, tenrec_error *err)
     return st;
 }
 
-static void add_function(struct tenrec_worker *w, const char *name, tenrec_function_fn *fn,
-                         uint32_t flags)
-{
-    tenrec_error err;
-
-    if (tenrec_worker_register_function(w, name, fn, NULL, flags, &err) != TENREC_OK)
-        fail_msg("%s", err.text);
-}
-
 /* The last of these futures is known to the scope only. */
 static tenrec_status forget_scope(struct tenrec_call *c, void *arg, tenrec_error *err)
 {
@@ -235,32 +226,41 @@ static tenrec_status forget_scope(struct tenrec_call *c, void *arg, tenrec_error
     return st;
 }
 
+void functions_offer(struct tenrec_worker *w, const char *name, tenrec_function_fn *fn,
+                     uint32_t flags)
+{
+    tenrec_error err;
+
+    if (tenrec_worker_register_function(w, name, fn, NULL, flags, &err) != TENREC_OK)
+        fail_msg("%s", err.text);
+}
+
 void functions_register(struct tenrec_worker *w, size_t rank)
 {
     (void)rank;
-    add_function(w, "noop", basic_noop, TENREC_POOL);
-    add_function(w, "noop_inline", basic_noop, TENREC_INLINE);
-    add_function(w, "add", basic_add, TENREC_POOL);
-    add_function(w, "add_inline", basic_add, TENREC_INLINE);
-    add_function(w, "identity", basic_identity, TENREC_POOL);
-    add_function(w, "identity_inline", basic_identity, TENREC_INLINE);
-    add_function(w, "fail", fail_with, TENREC_POOL);
-    add_function(w, "fail_inline", fail_with, TENREC_INLINE);
-    add_function(w, "who", who, TENREC_INLINE);
-    add_function(w, "time_left", time_left, TENREC_POOL);
-    add_function(w, "nest", nest, TENREC_POOL);
-    add_function(w, "wait_gate", wait_gate, TENREC_POOL);
+    functions_offer(w, "noop", basic_noop, TENREC_POOL);
+    functions_offer(w, "noop_inline", basic_noop, TENREC_INLINE);
+    functions_offer(w, "add", basic_add, TENREC_POOL);
+    functions_offer(w, "add_inline", basic_add, TENREC_INLINE);
+    functions_offer(w, "identity", basic_identity, TENREC_POOL);
+    functions_offer(w, "identity_inline", basic_identity, TENREC_INLINE);
+    functions_offer(w, "fail", fail_with, TENREC_POOL);
+    functions_offer(w, "fail_inline", fail_with, TENREC_INLINE);
+    functions_offer(w, "who", who, TENREC_INLINE);
+    functions_offer(w, "time_left", time_left, TENREC_POOL);
+    functions_offer(w, "nest", nest, TENREC_POOL);
+    functions_offer(w, "wait_gate", wait_gate, TENREC_POOL);
     assert_int_equal(
         tenrec_worker_register_function(w, "wait_long", wait_gate, w, TENREC_POOL, NULL),
         TENREC_OK);
-    add_function(w, "later", later, TENREC_LATER);
-    add_function(w, "later_inline", later, TENREC_LATER | TENREC_INLINE);
-    add_function(w, "call_inline", call_inline, TENREC_INLINE);
-    add_function(w, "count", count, TENREC_INLINE);
-    add_function(w, "forget_scope", forget_scope, TENREC_POOL);
-    add_function(w, "forget_scope_inline", forget_scope, TENREC_INLINE);
-    add_function(w, "sum", sum, TENREC_POOL);
-    add_function(w, "range", range, TENREC_POOL);
+    functions_offer(w, "later", later, TENREC_LATER);
+    functions_offer(w, "later_inline", later, TENREC_LATER | TENREC_INLINE);
+    functions_offer(w, "call_inline", call_inline, TENREC_INLINE);
+    functions_offer(w, "count", count, TENREC_INLINE);
+    functions_offer(w, "forget_scope", forget_scope, TENREC_POOL);
+    functions_offer(w, "forget_scope_inline", forget_scope, TENREC_INLINE);
+    functions_offer(w, "sum", sum, TENREC_POOL);
+    functions_offer(w, "range", range, TENREC_POOL);
 }
 
 tenrec_status functions_call_add(struct tenrec_worker *w, const char *to, int64_t a, int64_t b,

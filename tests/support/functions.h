@@ -20,6 +20,9 @@
  *   sum(tensor)  of float32
  *   range(n)     a float32 tensor */
 void functions_register(struct tenrec_worker *w, size_t rank);
+/* Registers one function, which must go well. */
+void functions_offer(struct tenrec_worker *w, const char *name, tenrec_function_fn *fn,
+                     uint32_t flags);
 
 /* A call of wait_gate that waits there now; the gate is closed. */
 struct tenrec_future *functions_hold(struct tenrec_worker *w, const char *to);

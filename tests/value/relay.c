@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "relay.h"
 
+#include "../support/functions.h"
+
 #include "../testing.h"
 
 #include <pthread.h>
@@ -121,20 +123,8 @@ static tenrec_status relay_later(struct tenrec_call *c, void *arg, tenrec_error 
 
 void relay_register(struct tenrec_worker *w, size_t rank)
 {
-    static const struct {
-        const char *name;
-        tenrec_function_fn *fn;
-        uint32_t flags;
-    } row[] = {
-        { "relay", relay, TENREC_POOL },
-        { "relay_inline", relay_inline, TENREC_INLINE | TENREC_LATER },
-        { "relay_later", relay_later, TENREC_LATER },
-    };
-    tenrec_error err;
-
     (void)rank;
-    for (size_t i = 0; i < sizeof row / sizeof *row; i++)
-        assert_status(
-            tenrec_worker_register_function(w, row[i].name, row[i].fn, NULL, row[i].flags, &err),
-            &err);
+    functions_offer(w, "relay", relay, TENREC_POOL);
+    functions_offer(w, "relay_inline", relay_inline, TENREC_INLINE | TENREC_LATER);
+    functions_offer(w, "relay_later", relay_later, TENREC_LATER);
 }
