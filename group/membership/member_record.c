@@ -116,6 +116,12 @@ bool member_runs_here(const struct member *m)
     return start_of(m->pid, &state) == m->start;
 }
 
+bool member_shares_process(const struct member *a, const struct member *b)
+{
+    return a->pid == b->pid && a->start == b->start && a->host && b->host && a->boot && b->boot &&
+           strcmp(a->host, b->host) == 0 && strcmp(a->boot, b->boot) == 0;
+}
+
 bool member_find_process(const struct member *m, struct member_process *ret)
 {
     const bool found = member_was_here(m);

@@ -47,6 +47,8 @@ bool member_was_here(const struct member *m);
 /* Returns true if the process of `m` runs on this host now; false also when that cannot be seen
  * from here. */
 bool member_runs_here(const struct member *m);
+/* Both are workers of one process. */
+bool member_shares_process(const struct member *a, const struct member *b);
 
 /* A process of this host, which outlives the record that named it. */
 struct member_process {

@@ -42,10 +42,14 @@ tenrec_status heartbeats_follow(struct heartbeats *h, const struct membership_vi
                                 tenrec_peer me, uint64_t now_ns, tenrec_error *err)
 {
     size_t kept = 0, at = 0;
+    bool one_is_gone = false;
 
     for (size_t i = 0; i < h->n; i++) {
+        const bool stays = membership_view_find(v, h->list[i].id, h->list[i].incarnation);
+
+        one_is_gone = one_is_gone || (h->list[i].ours && !stays);
         h->list[i].ours = false;
-        if (membership_view_find(v, h->list[i].id, h->list[i].incarnation))
+        if (stays)
             h->list[kept++] = h->list[i];
     }
     h->n = kept;
@@ -53,8 +57,9 @@ tenrec_status heartbeats_follow(struct heartbeats *h, const struct membership_vi
         at++;
     for (size_t i = 1; i <= FOLLOWED && i < v->n; i++) {
         const struct membership_view_entry *e = &v->entry[(at + i) % v->n];
-        struct heartbeat *one =
-            find_or_add(h, e->id, e->incarnation, now_ns + h->rules.interval_ns);
+        /* Neighbours often die together. */
+        struct heartbeat *one = find_or_add(h, e->id, e->incarnation,
+                                            now_ns + (one_is_gone ? 0 : h->rules.interval_ns));
         if (!one)
             return tenrec_fail(err, TENREC_ENOMEM, "no memory for the members to monitor");
         one->ours = true;

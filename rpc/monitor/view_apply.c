@@ -184,6 +184,18 @@ bool monitor_suspects(struct tenrec_worker *w, tenrec_peer peer)
     return true;
 }
 
+/* All workers of a process die with it. */
+static void bury_process(struct monitor *m, const struct member *dead)
+{
+    for (size_t i = 0; i < m->view.n; i++) {
+        const struct membership_view_entry *e = &m->view.entry[i];
+        const struct view_apply_member *k = known_find(m, e->id, e->incarnation);
+
+        if (k && member_shares_process(&k->record, dead))
+            heartbeats_bury(&m->beats, e->id, e->incarnation, clock_now_ns());
+    }
+}
+
 bool monitor_find_dead(struct monitor *m)
 {
     bool ending = false;
@@ -198,8 +210,10 @@ bool monitor_find_dead(struct monitor *m)
             continue;
         if (member_runs_here(&k->record))
             ending = ending || one->missed > 0;
-        else
+        else if (one->gone)
             heartbeats_bury(&m->beats, one->id, one->incarnation, clock_now_ns());
+        else
+            bury_process(m, &k->record);
     }
     return ending;
 }

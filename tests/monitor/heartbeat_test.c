@@ -97,6 +97,15 @@ TEST_WITH(heartbeat_asks_the_two_that_follow, begin, end)
     due(HEARTBEAT_REST);
 }
 
+TEST_WITH(heartbeat_asks_the_neighbour_of_one_that_is_gone_at_once, begin, end)
+{
+    follow(6);
+    assert_true(membership_view_remove(&view, 2, 102, true, 0));
+    assert_status(heartbeats_follow(&beats, &view, 1, now, &err), &err);
+    assert_int_equal(due(HEARTBEAT_ASK), 4);
+    due(HEARTBEAT_REST); /* 3 in its turn */
+}
+
 TEST_WITH(heartbeat_asks_the_other_of_two_members_and_rests_alone, begin, end)
 {
     struct heartbeat one;
