@@ -231,7 +231,8 @@ def kubernetes_wait_costs_no_processor_time():
         tool.ok("open", api.url())
         before = tool.spent()
         tool.fails("ETIMEDOUT", "wait", "nobody", 1500)
-        true(tool.spent() - before <= 0.05 * os.sysconf("SC_CLK_TCK") * 1.5, "it was busy")
+        spent_s = tool.spent() - before
+        true(spent_s <= 0.05 * 1.5, f"it was busy for {spent_s:.3f} s")
 
 
 def kubernetes_waits_for_more_keys_than_a_selector_names():

@@ -46,10 +46,12 @@ class Tool:
         return line
 
     def spent(self):
-        """Processor time in ticks."""
-        with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as f:
-            fields = f.read().rsplit(")", 1)[1].split()
-        return int(fields[11]) + int(fields[12])
+        """Processor time in seconds, of the threads that run. That of /proc/PID/stat is counted in ticks, of which a short run may get a whole one."""
+        spent_ns = 0
+        for thread in os.listdir(f"/proc/{self.process.pid}/task"):
+            with open(f"/proc/{self.process.pid}/task/{thread}/schedstat", encoding="ascii") as f:
+                spent_ns += int(f.read().split()[0])
+        return spent_ns / 1e9
 
     def __enter__(self):
         return self
