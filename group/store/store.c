@@ -9,8 +9,8 @@
 #include <string.h>
 
 #define MAX_MISSING_NAMED 4 /* keys that an error names */
-#define READ_MS 200         /* of one attempt to read a key that is present */
-#define TOGETHER_MS 1000    /* of one attempt to read many */
+#define READ_MS 1000        /* of the first attempt to read keys that are present */
+#define READ_MOST_MS 60000
 
 uint64_t store_answer_ns(uint64_t deadline_ns)
 {
@@ -325,58 +325,43 @@ tenrec_status store_wait_round(struct tenrec_store *s, const char *const *keys, 
 tenrec_status store_read(struct tenrec_store *s, const char *key, uint64_t deadline_ns,
                          struct store_value *ret, tenrec_error *err)
 {
-    *ret = (struct store_value){ .data = NULL };
-    for (;;) {
-        bool missing = true;
-        tenrec_status st = store_check_all(s, &key, 1, deadline_ns, &missing, err);
-        uint64_t soon_ns;
-
-        if (st != TENREC_OK || missing)
-            return st;
-        /* If the key is removed after the check, the get waits in vain: retry soon. */
-        soon_ns = clock_deadline_ms(READ_MS);
-        if (soon_ns > deadline_ns)
-            soon_ns = deadline_ns;
-        st = store_get_all(s, &key, 1, soon_ns, ret, NULL, err);
-        if (st == TENREC_OK || soon_ns == deadline_ns ||
-            (st != TENREC_ETIMEDOUT && st != TENREC_EPEER_LOST))
-            return st;
-    }
+    return store_read_all(s, &key, 1, deadline_ns, ret, err);
 }
 
+/* Reads the keys that are present. If one is removed after the check, some stores wait for it in
+ * vain, so an attempt has a limit. The limit grows: many readers of a busy store would else drop
+ * their connections and ask again, each before its answer arrives, and the store would only write
+ * answers that no client reads. */
 tenrec_status store_read_all(struct tenrec_store *s, const char *const *keys, size_t n,
                              uint64_t deadline_ns, struct store_value *ret, tenrec_error *err)
 {
-    const uint64_t soon_ns = clock_deadline_ms(TOGETHER_MS);
     bool *missing = memory_new(n ? n : 1, sizeof *missing);
     const char **key = memory_new(n ? n : 1, sizeof *key);
-    tenrec_status st = missing && key
-                           ? store_check_all(s, keys, n, deadline_ns, missing, err)
-                           : tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu keys", n);
-    size_t there = 0;
+    uint64_t soon_ns, attempt_ms = READ_MS;
+    size_t there;
+    tenrec_status st =
+        missing && key ? TENREC_OK : tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu keys", n);
 
     memset(ret, 0, n * sizeof *ret);
-    for (size_t i = 0; i < n && st == TENREC_OK; i++)
-        if (!missing[i])
-            key[there++] = keys[i];
-    if (st != TENREC_OK || there == 0)
+    if (st != TENREC_OK)
         goto out;
-    if (there > 1 && soon_ns < deadline_ns &&
-        store_get_all(s, key, there, soon_ns, ret, NULL, NULL) == TENREC_OK) {
-        for (size_t i = n, at = there; i-- > 0;) {
-            const struct store_value v =
-                missing[i] ? (struct store_value){ .data = NULL } : ret[--at];
-            ret[i] = v;
-        }
-        goto out;
-    }
-    /* Some may be removed meanwhile. */
-    for (size_t i = 0; i < n && st == TENREC_OK; i++)
-        if (!missing[i])
-            st = store_read(s, keys[i], deadline_ns, &ret[i], err);
-    if (st != TENREC_OK) {
-        store_values_free(ret, n);
-        memset(ret, 0, n * sizeof *ret);
+    do {
+        there = 0;
+        st = store_check_all(s, keys, n, deadline_ns, missing, err);
+        for (size_t i = 0; i < n && st == TENREC_OK; i++)
+            if (!missing[i])
+                key[there++] = keys[i];
+        if (st != TENREC_OK)
+            goto out;
+        soon_ns = clock_deadline_ms(attempt_ms);
+        soon_ns = soon_ns < deadline_ns ? soon_ns : deadline_ns;
+        attempt_ms = attempt_ms < READ_MOST_MS ? attempt_ms * 2 : attempt_ms;
+        st = store_get_all(s, key, there, soon_ns, ret, NULL, err);
+    } while (soon_ns < deadline_ns && (st == TENREC_ETIMEDOUT || st == TENREC_EPEER_LOST));
+    for (size_t i = n; i-- > 0 && st == TENREC_OK;) {
+        const struct store_value v =
+            missing[i] ? (struct store_value){ .data = NULL } : ret[--there];
+        ret[i] = v;
     }
 out:
     free(missing);

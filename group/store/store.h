@@ -171,7 +171,7 @@ tenrec_status store_get_all(struct tenrec_store *s, const char *const *keys, siz
  * without a value. */
 tenrec_status store_read(struct tenrec_store *s, const char *key, uint64_t deadline_ns,
                          struct store_value *ret, tenrec_error *err);
-/* The same for n keys, together as far as none is removed meanwhile. ret: n. */
+/* The same for n keys. ret: n. */
 tenrec_status store_read_all(struct tenrec_store *s, const char *const *keys, size_t n,
                              uint64_t deadline_ns, struct store_value *ret, tenrec_error *err);
 /* Removes all keys, of which some may be missing; *ret (or NULL): how many of them existed. */

@@ -300,6 +300,33 @@ TEST_WITH(read_ends_at_its_deadline_when_the_server_hangs_in_the_middle, server_
     tenrec_store_close(s);
 }
 
+/* The server of many readers gives the value late: were each attempt as short as the first, all of
+ * its answers would come too late. */
+TEST_WITH(read_gives_a_slow_server_more_time_with_each_attempt, server_starts, server_stops)
+{
+    static const struct turn turns[] = {
+        { .takes = 19, .answer = "\0", .len = 1 }, /* CHECK */
+        { .takes = 10 },                           /* GET, in vain */
+        { true, 24, "\0", 1 },                     /* on a new connection, again */
+        { .takes = 10 },
+        { true, 24, "\0", 1 },
+        { .takes = 10 },
+        { true, 24, "\0", 1 },
+        { .takes = 10, .answer = "\1\0\0\0\0\0\0\0v", .len = 9 },
+    };
+    struct tenrec_store *s = opened();
+    const uint64_t since_ns = fake_ns;
+    struct store_value value;
+    tenrec_error err;
+
+    server_plays(turns, sizeof turns / sizeof turns[0]);
+    assert_status(store_read(s, "k", clock_deadline_ms(60 * LIMIT_MS), &value, &err), &err);
+    assert_memory_equal(value.data, "v", 1);
+    took(since_ns, 7 * LIMIT_MS, 8 * LIMIT_MS);
+    free(value.data);
+    tenrec_store_close(s);
+}
+
 TEST_WITH(open_ends_at_its_limit_when_the_server_hangs, server_starts, server_stops)
 {
     const uint64_t since_ns = fake_ns;
