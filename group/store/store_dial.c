@@ -136,8 +136,12 @@ tenrec_status store_dial_open(struct store_dial *d, const char *host, uint16_t p
 tenrec_status store_dial_again(const struct store_dial *d, uint64_t deadline_ns,
                                struct store_conn **ret, tenrec_error *err)
 {
-    tenrec_status st = store_conn_open(d->address, d->n_addresses, deadline_ns, ret, err);
+    tenrec_status st;
 
+    /* A server with many new connections drops some; an attempt to connect ends before long. */
+    do
+        st = store_conn_open(d->address, d->n_addresses, deadline_ns, ret, err);
+    while (st == TENREC_ETIMEDOUT && !clock_passed(deadline_ns));
     if (st != TENREC_ECONNECT)
         return st;
     if (err)

@@ -13,7 +13,7 @@
 #include <uv.h>
 
 #define MAX_STORE ((size_t)1 << 30) /* bytes of all keys and values */
-#define BACKLOG 1024
+#define BACKLOG 65535 /* as many as the system allows: all workers may connect at once */
 #define RESOLVE_MS 10000
 #define EXPIRE_MS 5000 /* between two checks for expired requests */
 #define RETRY_MS 100   /* until a connection without memory is accepted again */

@@ -327,6 +327,33 @@ TEST_WITH(read_gives_a_slow_server_more_time_with_each_attempt, server_starts, s
     tenrec_store_close(s);
 }
 
+/* A server of many workers drops requests to connect while its queue is full. */
+TEST_WITH(operation_connects_until_its_limit_when_the_server_accepts_late, server_starts,
+          server_stops)
+{
+    struct tenrec_store *s = opened();
+    struct sockaddr_in at;
+    socklen_t len = sizeof at;
+    uint64_t since_ns;
+    int other[2];
+    tenrec_error err;
+
+    shutdown(server.conn, SHUT_RDWR);
+    if (listen(server.listener, 0) != 0 ||
+        getsockname(server.listener, (struct sockaddr *)&at, &len) != 0)
+        fail();
+    for (int i = 0; i < 2; i++) {
+        other[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        connect(other[i], (struct sockaddr *)&at, len);
+    }
+    since_ns = fake_ns;
+    assert_int_equal(do_count(s, 20 * LIMIT_MS, &err), TENREC_ETIMEDOUT);
+    took(since_ns, 20 * LIMIT_MS, 20 * LIMIT_MS + STORE_ANSWER_MS);
+    for (int i = 0; i < 2; i++)
+        close(other[i]);
+    tenrec_store_close(s);
+}
+
 TEST_WITH(open_ends_at_its_limit_when_the_server_hangs, server_starts, server_stops)
 {
     const uint64_t since_ns = fake_ns;
