@@ -266,7 +266,8 @@ static void view_apply_expel(struct monitor *m, const struct view_change *c)
     pthread_mutex_unlock(&m->lock);
 }
 
-/* Returns true if our own thread has just left the list. */
+/* Returns true if our own thread has just left the list. If many have left since, the list does not
+ * remember how. */
 static bool has_left_itself(struct monitor *m, const struct view_change *c)
 {
     bool departs;
@@ -274,7 +275,7 @@ static bool has_left_itself(struct monitor *m, const struct view_change *c)
     pthread_mutex_lock(&m->lock);
     departs = m->departs;
     pthread_mutex_unlock(&m->lock);
-    return departs && !c->died;
+    return departs && (!c->died || c->by < 0);
 }
 
 static tenrec_status apply_joined(struct monitor *m, struct view_change *c, int64_t version,
