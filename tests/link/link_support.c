@@ -80,7 +80,7 @@ struct tenrec_worker *alone_new(const char *name)
     assert_status(tenrec_worker_new(config, &w, &err), &err);
     tenrec_config_drop(config);
     functions_register(w, 0);
-    assert_status(tenrec_worker_register_function(w, "read_on", read_on, NULL, 0, &err), &err);
+    functions_offer(w, "read_on", read_on, 0);
     assert_status(tenrec_init_rpc(w, &err), &err);
     if (*path)
         unlink(path);

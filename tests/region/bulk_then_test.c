@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The three completions of a batch, and the function of the owner that follows it; the backend in
  * argv is a faulty one. */
+#include "../support/functions.h"
 #include "../testing.h"
 #include "region_support.h"
 
@@ -43,12 +44,10 @@ static tenrec_status hold(struct tenrec_call *call, void *arg, tenrec_error *err
 
 static void add_functions(struct tenrec_worker *w, size_t rank)
 {
-    tenrec_error err;
-
     if (rank != 1)
         return;
-    assert_status(tenrec_worker_register_function(w, "ends", ends_of_memory, NULL, 0, &err), &err);
-    assert_status(tenrec_worker_register_function(w, "hold", hold, NULL, TENREC_LATER, &err), &err);
+    functions_offer(w, "ends", ends_of_memory, 0);
+    functions_offer(w, "hold", hold, TENREC_LATER);
 }
 
 static void open_with(size_t n, const char *rules)
@@ -311,8 +310,4 @@ TEST_WITH(batch_is_done_before_the_loop_of_the_program_runs_its_callbacks, open_
     tenrec_future_drop(f);
 }
 
-int main(int argc, char **argv)
-{
-    cluster_use(argc > 1 ? argv[1] : "faulty_inproc");
-    return testing_run(NULL, NULL);
-}
+TEST_MAIN(cluster_use(argv[1]), NULL, NULL)

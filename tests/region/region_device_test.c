@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* region_device_test.c BACKEND [DEVICES] - regions and local tensors in memory of devices: those
  * that inproc simulates, of the stand-in of the driver, or of GPUs. */
+#include "../support/functions.h"
 #include "../testing.h"
 #include "region_support.h"
 
@@ -112,7 +113,7 @@ static tenrec_status look(struct tenrec_call *call, void *arg, tenrec_error *why
 static void add_function(struct tenrec_worker *w, size_t rank)
 {
     if (rank == 1)
-        assert_status(tenrec_worker_register_function(w, "look", look, NULL, 0, &err), &err);
+        functions_offer(w, "look", look, 0);
 }
 
 static void open_two(void)

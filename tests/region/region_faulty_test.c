@@ -208,8 +208,4 @@ TEST_WITH(batch_names_its_first_entry_that_failed, answers_are_late, close_all)
     tenrec_future_drop(f);
 }
 
-int main(int argc, char **argv)
-{
-    cluster_use(argc > 1 ? argv[1] : "faulty_inproc");
-    return testing_run(NULL, NULL);
-}
+TEST_MAIN(cluster_use(argv[1]), NULL, NULL)

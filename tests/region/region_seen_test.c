@@ -173,9 +173,4 @@ TEST_WITH(limit_refuses_transfers_beyond_their_number, open_with_few_transfers, 
     assert_status(transfer(c.worker[0], &e, 1, &err), &err);
 }
 
-int main(int argc, char **argv)
-{
-    if (argc > 1)
-        transport = argv[1];
-    return testing_run(NULL, NULL);
-}
+TEST_MAIN(transport = argv[1], NULL, NULL)

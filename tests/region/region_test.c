@@ -561,9 +561,4 @@ TEST_WITH(region_may_be_dropped_after_its_worker, open_two, NULL)
     tenrec_tensor_drop(t);
 }
 
-int main(int argc, char **argv)
-{
-    if (argc > 1)
-        cluster_use(argv[1]);
-    return testing_run(NULL, NULL);
-}
+TEST_MAIN(cluster_use(argv[1]), NULL, NULL)

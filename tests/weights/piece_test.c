@@ -75,8 +75,3 @@ TEST(piece_checksum_of_columns_is_computed_while_they_arrive)
     for (uint64_t step = 1; step <= sizeof whole; step = step * 3 + 1)
         assert_int_equal(sum_in(&some, &all, whole, step), sum);
 }
-
-int main(void)
-{
-    return testing_run(NULL, NULL);
-}

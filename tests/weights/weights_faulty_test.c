@@ -198,8 +198,4 @@ TEST_WITH(weights_arrive_although_a_transfer_fails, transfers_fail_once, close_a
     }
 }
 
-int main(int argc, char **argv)
-{
-    cluster_use(argc > 1 ? argv[1] : "faulty_inproc");
-    return testing_run(NULL, NULL);
-}
+TEST_MAIN(cluster_use(argv[1]), NULL, NULL)

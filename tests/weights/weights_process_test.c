@@ -123,9 +123,4 @@ TEST_WITH(weights_come_from_another_source_when_one_is_stopped, open_three, clos
     tenrec_tensor_drop(to);
 }
 
-int main(int argc, char **argv)
-{
-    if (argc > 1)
-        backend = argv[1];
-    return testing_run(NULL, NULL);
-}
+TEST_MAIN(backend = argv[1], NULL, NULL)

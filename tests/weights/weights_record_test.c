@@ -28,8 +28,3 @@ TEST(record_makes_a_chain_of_readers_that_come_at_once)
     while (s.holders)
         record_holder_remove(&s, s.holders);
 }
-
-int main(void)
-{
-    return testing_run(NULL, NULL);
-}

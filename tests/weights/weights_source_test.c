@@ -287,8 +287,4 @@ TEST_WITH(weights_of_many_versions_are_never_mixed, open_all, close_all)
     boxes_free(from);
 }
 
-int main(int argc, char **argv)
-{
-    cluster_use(argc > 1 ? argv[1] : "inproc");
-    return testing_run(NULL, NULL);
-}
+TEST_MAIN(cluster_use(argv[1]), NULL, NULL)

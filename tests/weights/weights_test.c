@@ -362,8 +362,4 @@ TEST_WITH(weights_of_a_thousand_tensors_arrive, open_all, close_all)
     free(name);
 }
 
-int main(int argc, char **argv)
-{
-    cluster_use(argc > 1 ? argv[1] : "inproc");
-    return testing_run(NULL, NULL);
-}
+TEST_MAIN(cluster_use(argv[1]), NULL, NULL)
