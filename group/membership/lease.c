@@ -3,6 +3,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "group/membership/member_record.h"
 #include "group/store/store.h"
 
 #include <inttypes.h>
@@ -23,14 +24,17 @@ enum {
     LEASE_MAX_MS = 600000,
 };
 
-/* "<64 random bits, hex> <lease, ms> <holder>" */
+/* "<64 random bits, hex> <lease, ms> <process> <holder>"; older workers name no process. */
 static void write_token(struct lease *l, const char *holder)
 {
+    char process[MEMBER_PROCESS];
     uint64_t r = 0;
 
     if (getrandom(&r, sizeof r, 0) != (ssize_t)sizeof r)
         r = clock_now_ns() ^ (uint64_t)(uintptr_t)l;
-    snprintf(l->mine, sizeof l->mine, "%016" PRIx64 " %" PRIu64 " %.127s", r, l->lease_ms, holder);
+    member_write_process(process);
+    snprintf(l->mine, sizeof l->mine, "%016" PRIx64 " %" PRIu64 " %s %.127s", r, l->lease_ms,
+             process, holder);
 }
 
 /* The time for which the holder of `token` may be silent, within the limits. */
@@ -53,6 +57,15 @@ static const char *holder_of(const char *token)
     return blank ? blank + 1 : token;
 }
 
+/* Its process was here. */
+static bool holder_has_ended(const char *token)
+{
+    const char *blank = strchr(token, ' ');
+
+    blank = blank ? strchr(blank + 1, ' ') : NULL;
+    return blank && member_process_has_ended(blank + 1);
+}
+
 /* Notes that `token` is under the key now. Returns true if it is a new token. */
 static bool lease_note_holder(struct lease *l, const char *token, uint64_t now_ns)
 {
@@ -73,8 +86,9 @@ static tenrec_status lease_try(struct lease *l, uint64_t deadline_ns, bool *ret_
                                tenrec_error *err)
 {
     const uint64_t now_ns = clock_now_ns();
-    bool over =
-        *l->seen && now_ns - l->since_ns >= lease_of(l->seen, l->lease_ms) * UINT64_C(1000000);
+    const bool ended = holder_has_ended(l->seen);
+    bool over = *l->seen && (ended || now_ns - l->since_ns >=
+                                          lease_of(l->seen, l->lease_ms) * UINT64_C(1000000));
     char *now;
     tenrec_status st;
 
@@ -91,9 +105,8 @@ static tenrec_status lease_try(struct lease *l, uint64_t deadline_ns, bool *ret_
         return st;
     l->held = strcmp(now, l->mine) == 0;
     if (l->held && over)
-        log_line(TENREC_LOG_WARN, "group",
-                 "took over the lock of '%s', which held it longer than its lease",
-                 holder_of(l->seen));
+        log_line(TENREC_LOG_WARN, "group", "took over the lock of '%s', %s", holder_of(l->seen),
+                 ended ? "whose process has ended" : "which held it longer than its lease");
     if (l->held)
         *l->seen = '\0';
     else
@@ -240,6 +253,8 @@ tenrec_status lease_acquire(struct lease *l, const char *holder, uint64_t deadli
                 return st;
         }
         st = lease_try(l, deadline_ns, &fresh, err);
+        if (st == TENREC_OK && !l->held && holder_has_ended(l->seen))
+            st = lease_try(l, deadline_ns, &fresh, err);
         l->doubtful = st != TENREC_OK;
         if (st != TENREC_OK || l->held)
             return st;

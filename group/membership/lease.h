@@ -9,8 +9,9 @@
 
 /* A lock in a store that outlives no holder: the holder states a lease, and a waiter that
  * has seen the same holder for that long, by its own clock, takes the lock over. Clocks of hosts
- * are never compared. A holder that was too slow may so share the lock with its successor: the data
- * it guards is changed by compare_set only.
+ * are never compared. A waiter on the holder's host takes over at once when the holder's process
+ * has ended. A holder that was too slow may so share the lock with its successor: the data it
+ * guards is changed by compare_set only.
  *
  * Waiters draw tickets, and a holder that releases the lock writes the key of the next ticket, for
  * which its owner waits. That only saves polls: a waiter also polls, seldom, since the worker
@@ -19,7 +20,7 @@
  * A waiter may ask the holder to do its work (requests.h): the request stands beside its ticket,
  * and a holder that has done it writes the answer under the key of the ticket. */
 
-#define LEASE_TOKEN 224 /* bytes, with a NUL */
+#define LEASE_TOKEN 320 /* bytes, with a NUL */
 #define LEASE_KEY 64
 #define LEASE_ANSWER 64
 #define LEASE_CALL "1" /* no answer: the owner of the ticket may acquire the lease */

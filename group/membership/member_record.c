@@ -7,7 +7,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -114,6 +116,35 @@ bool member_runs_here(const struct member *m)
     if (kill((pid_t)m->pid, 0) != 0 && errno != EPERM)
         return false;
     return start_of(m->pid, &state) == m->start;
+}
+
+static void write_process(int64_t pid, int64_t start, char ret[MEMBER_PROCESS])
+{
+    snprintf(ret, MEMBER_PROCESS, "%" PRId64 ":%" PRId64 ":%s", pid, start, here.boot);
+    for (char *c = ret; *c; c++)
+        if (*c == ' ')
+            *c = '-';
+}
+
+void member_write_process(char ret[MEMBER_PROCESS])
+{
+    struct member_place place;
+    struct member m;
+
+    member_describe_process(&m, &place);
+    write_process(m.pid, m.start, ret);
+}
+
+bool member_process_has_ended(const char *text)
+{
+    char mine[MEMBER_PROCESS], state;
+    int64_t pid, start;
+
+    find_here();
+    if (sscanf(text, "%" SCNd64 ":%" SCNd64 ":", &pid, &start) != 2 || pid <= 0 || !*here.boot)
+        return false;
+    write_process(pid, start, mine);
+    return strncmp(text, mine, strlen(mine)) == 0 && start_of(pid, &state) != start;
 }
 
 bool member_shares_process(const struct member *a, const struct member *b)

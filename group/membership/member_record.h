@@ -50,6 +50,13 @@ bool member_runs_here(const struct member *m);
 /* Both are workers of one process. */
 bool member_shares_process(const struct member *a, const struct member *b);
 
+#define MEMBER_PROCESS 128 /* bytes, with a NUL */
+
+/* "<pid>:<start>:<boot>" of this process, without blanks. */
+void member_write_process(char ret[MEMBER_PROCESS]);
+/* Returns true if `text` begins with such words of a process of this host that has ended. */
+bool member_process_has_ended(const char *text);
+
 /* A process of this host, which outlives the record that named it. */
 struct member_process {
     int64_t pid, start; /* 0: none */

@@ -5,6 +5,12 @@
 #include "core/base/clock.h"
 #include "fake_clock.h"
 #include "group/membership/lease.h"
+#include "group/membership/member_record.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define LEASE_MS 1000
 
@@ -84,6 +90,61 @@ TEST_WITH(lease_of_a_silent_holder_is_taken_over_when_expired, make_store, drop_
     assert_int_equal(lease_acquire(&other, "other", in_ms(10), &err), TENREC_ETIMEDOUT);
     assert_text_has(err.text, "'me' holds the lock");
     lease_release(&l, in_ms(TEST_MS));
+}
+
+/* The token of a worker in a child process, which ends unless it is to live. */
+static pid_t put_token_of_child(bool lives, int *ret_end)
+{
+    char process[MEMBER_PROCESS] = "", token[LEASE_TOKEN];
+    int out[2], in[2];
+    pid_t child;
+
+    assert_int_equal(pipe(out), 0);
+    assert_int_equal(pipe(in), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        char end;
+
+        close(in[1]);
+        member_write_process(process);
+        _exit(write(out[1], process, sizeof process) != sizeof process || read(in[0], &end, 1));
+    }
+    close(in[0]);
+    assert_int_equal(read(out[0], process, sizeof process), sizeof process);
+    if (!lives) {
+        close(in[1]);
+        assert_int_equal(waitpid(child, NULL, 0), child);
+    }
+    *ret_end = in[1];
+    snprintf(token, sizeof token, "0123456789abcdef %d %s child", LEASE_MS, process);
+    assert_status(store_set(store, "lock", token, strlen(token), in_ms(TEST_MS), &err), &err);
+    close(out[0]);
+    close(out[1]);
+    return child;
+}
+
+TEST_WITH(lease_of_a_process_that_has_ended_is_taken_over_at_once, make_store, drop_store)
+{
+    struct lease l = new_lease();
+    int end;
+
+    put_token_of_child(false, &end);
+    assert_status(lease_acquire(&l, "me", in_ms(LEASE_MS / 2), &err), &err);
+    assert_true(l.held);
+    lease_release(&l, in_ms(TEST_MS));
+}
+
+TEST_WITH(lease_of_another_process_that_lives_is_not_taken_over, make_store, drop_store)
+{
+    struct lease l = new_lease();
+    int end;
+    const pid_t child = put_token_of_child(true, &end);
+
+    assert_int_equal(lease_acquire(&l, "me", in_ms(LEASE_MS / 2), &err), TENREC_ETIMEDOUT);
+    assert_text_has(err.text, "'child' holds the lock");
+    close(end);
+    assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
 /* Another holder each time: none of them is dead. */
