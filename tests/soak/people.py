@@ -183,6 +183,8 @@ class Actor:
         if failed and not (may_lose and line.startswith("fail EPEER_LOST")):
             raise Broken(f"{self.name}: {what} after {time.monotonic() - since:.1f} s: {line}")
         if what == "stats":
+            if not all("=" in pair for pair in line.split()[1:]):
+                raise Broken(f"{self.name}: no figures, but {line!r}")
             self.stats = {k: int(v) for k, v in (pair.split("=") for pair in line.split()[1:])
                           if v.isdigit()}
         elif what == "leave":
