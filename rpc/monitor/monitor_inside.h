@@ -17,7 +17,7 @@
 struct membership_list;
 struct sent;
 struct sweep;
-struct view_apply_member;
+struct known_member;
 
 /* What the leader of a block has confirmed: that all of the block know our change of that number.
  */
@@ -45,9 +45,9 @@ struct monitor {
     int64_t incarnation;          /* ours */
     pthread_t thread;
     bool started;
-    uint64_t retry_ms;                /* the thread's; 0 while the store answers */
-    struct view_apply_member *known;  /* the thread's; members, and some that have left */
-    struct view_apply_member **by_id; /* the thread's; members */
+    uint64_t retry_ms;           /* the thread's; 0 while the store answers */
+    struct known_member *known;  /* the thread's; members, and some that have left */
+    struct known_member **by_id; /* the thread's; members */
     size_t n_by_id;
 
     pthread_mutex_t lock;        /* guards all below */

@@ -2,6 +2,7 @@
 /* view_apply.c - applies a new view of the group: adds members that joined, removes members that
  * left with all that waits for them, and calls the program's callbacks. No lock is held meanwhile.
  */
+#include "rpc/monitor/known.h"
 #include "rpc/monitor/monitor_inside.h"
 
 #include "core/base/clock.h"
@@ -25,50 +26,6 @@
 enum { RECORDS_MS = 2000 };
 enum { VERSIONS_MAX = 1 << 20 }; /* by which others may be ahead: more is looked up */
 enum { ANSWERS_MS = 1000, ANSWERS_FIRST_US = 500, ANSWERS_MOST_US = 20000 };
-
-/* The agent borrows the address until shutdown. */
-struct view_apply_member {
-    struct view_apply_member *next;
-    tenrec_peer id; /* -1: the member has left; only its address is kept */
-    bool leaving;   /* it has said so */
-    struct member record;
-};
-
-static struct view_apply_member *known_find(const struct monitor *m, tenrec_peer id,
-                                            int64_t incarnation)
-{
-    struct view_apply_member *k = id >= 0 && (size_t)id < m->n_by_id ? m->by_id[id] : NULL;
-
-    return k && k->id == id && k->record.incarnation == incarnation ? k : NULL;
-}
-
-/* Takes `record`. Returns NULL if out of memory. */
-static struct view_apply_member *known_add(struct monitor *m, struct member *record)
-{
-    const size_t id = (size_t)record->rank, room = id + id / 2 + 16;
-    struct view_apply_member *k = memory_new(1, sizeof *k), **more;
-
-    if (k && id >= m->n_by_id && (more = memory_resize(m->by_id, room, sizeof *more))) {
-        memset(more + m->n_by_id, 0, (room - m->n_by_id) * sizeof *more);
-        m->by_id = more;
-        m->n_by_id = room;
-    }
-    if (!k || id >= m->n_by_id) {
-        free(k);
-        return NULL;
-    }
-    *k = (struct view_apply_member){ m->known, record->rank, false, *record };
-    *record = (struct member){ .rank = -1 };
-    m->known = m->by_id[id] = k;
-    return k;
-}
-
-const struct member *monitor_record(const struct monitor *m, tenrec_peer id, int64_t incarnation)
-{
-    const struct view_apply_member *k = known_find(m, id, incarnation);
-
-    return k ? &k->record : NULL;
-}
 
 /* ---- callbacks of the program --------------------------------------------------- */
 
@@ -113,7 +70,7 @@ static void member_remove(struct monitor *m, const struct membership_view_entry 
                           const tenrec_error *why)
 {
     struct tenrec_worker *w = m->w;
-    struct view_apply_member *k = known_find(m, e->id, e->incarnation);
+    struct known_member *k = known_find(m, e->id, e->incarnation);
     tenrec_error lost = *why;
 
     if (why->code == TENREC_OK)
@@ -142,7 +99,7 @@ static tenrec_status member_add(struct monitor *m, const struct membership_view_
                                 struct member *record, tenrec_error *err)
 {
     struct tenrec_worker *w = m->w;
-    struct view_apply_member *k = known_add(m, record);
+    struct known_member *k = known_add(m, record);
     struct tenrec_member member = { .size = sizeof member,
                                     .id = e->id,
                                     .incarnation = (uint64_t)e->incarnation };
@@ -182,40 +139,6 @@ bool monitor_suspects(struct tenrec_worker *w, tenrec_peer peer)
     monitor_gives_up(m, peer);
     pthread_mutex_unlock(&m->lock);
     return true;
-}
-
-/* All workers of a process die with it. */
-static void bury_process(struct monitor *m, const struct member *dead)
-{
-    for (size_t i = 0; i < m->view.n; i++) {
-        const struct membership_view_entry *e = &m->view.entry[i];
-        const struct view_apply_member *k = known_find(m, e->id, e->incarnation);
-
-        if (k && member_shares_process(&k->record, dead))
-            heartbeats_bury(&m->beats, e->id, e->incarnation, clock_now_ns());
-    }
-}
-
-bool monitor_find_dead(struct monitor *m)
-{
-    bool ending = false;
-
-    for (size_t i = 0; i < m->beats.n; i++) {
-        const struct heartbeat *one = &m->beats.list[i];
-        const struct view_apply_member *k;
-
-        if (!one->suspected || !(k = known_find(m, one->id, one->incarnation)))
-            continue;
-        if (!member_was_here(&k->record))
-            continue;
-        if (member_runs_here(&k->record))
-            ending = ending || one->missed > 0;
-        else if (one->gone)
-            heartbeats_bury(&m->beats, one->id, one->incarnation, clock_now_ns());
-        else
-            bury_process(m, &k->record);
-    }
-    return ending;
 }
 
 /* ---- a view ------------------------------------------------------------------------ */
@@ -386,7 +309,7 @@ static size_t find_left(const struct monitor *m, const struct membership_view *v
 
     for (size_t i = 0; i < m->view.n; i++) {
         const struct membership_view_entry *e = &m->view.entry[i];
-        const struct view_apply_member *k = known_find(m, e->id, e->incarnation);
+        const struct known_member *k = known_find(m, e->id, e->incarnation);
         const struct membership_view_gone *g;
 
         if (membership_view_find(v, e->id, e->incarnation))
@@ -470,19 +393,12 @@ out:
 void monitor_leaves(struct monitor *m, tenrec_peer id, int64_t incarnation)
 {
     struct tenrec_worker *w = m->w;
-    struct view_apply_member *k = known_find(m, id, incarnation);
+    struct known_member *k = known_find(m, id, incarnation);
 
     if (!k || id == w->self.id)
         return;
     k->leaving = true;
     peers_remove(&w->peers, id);
-}
-
-bool monitor_is_leaving(const struct monitor *m, tenrec_peer id, int64_t incarnation)
-{
-    const struct view_apply_member *k = known_find(m, id, incarnation);
-
-    return k && k->leaving;
 }
 
 /* Returns true if the worker's name may be given to a life that joined. */
@@ -601,14 +517,7 @@ tenrec_status monitor_begin(struct monitor *m, tenrec_error *err)
 
 void monitor_end(struct monitor *m)
 {
-    struct view_apply_member *next;
-
-    for (struct view_apply_member *k = m->known; k; k = next) {
-        next = k->next;
-        member_free(&k->record);
-        free(k);
-    }
-    free(m->by_id);
+    known_finish(m);
     view_log_finish(&m->log);
     membership_view_finish(&m->view);
 }
