@@ -20,7 +20,7 @@ enum {
     POLL_GAP_MS = 20,    /* between polls of the store */
     CUT_GAP_MS = 20,     /* a healthy store answers within, before it is cut again */
     ENDING_MS = 20,      /* between checks of a process that is about to end */
-    RETRY_MAX_MS = 5000, /* between polls of a store that does not answer */
+    RETRY_MAX_MS = 1000, /* between polls of a store that does not answer */
 };
 
 /* ---- the store ---------------------------------------------------------------------- */
