@@ -65,6 +65,12 @@ struct membership_view_gone {
     tenrec_peer by; /* the member that found it dead */
 };
 
+/* A member, or a former one. */
+struct membership_life {
+    tenrec_peer id;
+    int64_t incarnation;
+};
+
 struct membership_view {
     int64_t version; /* grows by one with each change; 0: no worker ever joined */
     size_t n, room;
@@ -159,11 +165,12 @@ tenrec_status membership_list_join(struct membership_list *r, const char *addres
                                    const struct store_value *extra, uint64_t deadline_ns,
                                    struct membership_view *ret, tenrec_error *err);
 
-/* Removes a member, if it is in the list in that life, with all that others remove; *ret is the
- * list then. A member that was removed itself removes no other. */
-tenrec_status membership_list_remove(struct membership_list *r, tenrec_peer id, int64_t incarnation,
-                                     bool died, uint64_t deadline_ns, struct membership_view *ret,
-                                     tenrec_error *err);
+/* Removes `n` members, as far as they are in the list, with all that others remove; *ret is the
+ * list then. If another holder of the lock does it, the list may still have all but the first. A
+ * member that was removed itself removes no other. */
+tenrec_status membership_list_remove(struct membership_list *r, const struct membership_life *who,
+                                     size_t n, bool died, uint64_t deadline_ns,
+                                     struct membership_view *ret, tenrec_error *err);
 
 /* Removes us, or releases the reservation. Once. */
 tenrec_status membership_list_leave(struct membership_list *r, uint64_t deadline_ns,

@@ -161,11 +161,14 @@ tenrec_status heartbeats_check(struct heartbeats *h, tenrec_peer id, int64_t inc
     return TENREC_OK;
 }
 
-bool heartbeats_is_dead(struct heartbeats *h, tenrec_peer id, int64_t incarnation)
+size_t heartbeats_dead(const struct heartbeats *h, struct heartbeat *ret)
 {
-    const struct heartbeat *one = heartbeat_find(h, id, incarnation);
+    size_t n = 0;
 
-    return one && heartbeat_is_over(h, one) && (one->gone || one->consulted);
+    for (size_t i = 0; i < h->n; i++)
+        if (heartbeat_is_over(h, &h->list[i]) && (h->list[i].gone || h->list[i].consulted))
+            ret[n++] = h->list[i];
+    return n;
 }
 
 bool heartbeats_suspects(const struct heartbeats *h, tenrec_peer id, int64_t incarnation)

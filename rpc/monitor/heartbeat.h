@@ -72,8 +72,8 @@ void heartbeats_vouched(struct heartbeats *h, tenrec_peer id, int64_t incarnatio
 tenrec_status heartbeats_check(struct heartbeats *h, tenrec_peer id, int64_t incarnation,
                                uint64_t now_ns, tenrec_error *err);
 
-/* Returns true if the member is dead. */
-bool heartbeats_is_dead(struct heartbeats *h, tenrec_peer id, int64_t incarnation);
+/* Copies all that are dead to `ret`, which has room for all. Returns their number. */
+size_t heartbeats_dead(const struct heartbeats *h, struct heartbeat *ret);
 
 /* Returns true if the member has to answer first. */
 bool heartbeats_suspects(const struct heartbeats *h, tenrec_peer id, int64_t incarnation);

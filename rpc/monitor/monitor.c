@@ -76,17 +76,14 @@ static void monitor_refresh(struct monitor *m)
         store_failed(m, &why);
 }
 
-/* Removes a dead member from the group and notifies the others. */
-static void monitor_remove(struct monitor *m, const struct heartbeat *dead)
+/* Removes dead members from the group and notifies the others. */
+static void monitor_remove(struct monitor *m, const struct membership_life *dead, size_t n)
 {
     struct membership_view v = { .version = 0 };
     tenrec_error why;
-    tenrec_status st;
+    tenrec_status st =
+        membership_list_remove(m->list, dead, n, true, clock_deadline_ms(STORE_MS), &v, &why);
 
-    log_line(TENREC_LOG_WARN, m->w->self.name, "'%s' (id %d) is dead: %s",
-             peers_name(&m->w->peers, dead->id), (int)dead->id, heartbeat_why(&m->beats, dead));
-    st = membership_list_remove(m->list, dead->id, dead->incarnation, true,
-                                clock_deadline_ms(STORE_MS), &v, &why);
     /* A slow joiner that holds the lock is no failure of the store: retry at the next poll. */
     if (st != TENREC_OK && m->list->lock.others)
         return;
@@ -152,14 +149,31 @@ static uint64_t poll_ns(const struct monitor *m)
     return m->store_at_ns > m->poll_at_ns ? m->store_at_ns : m->poll_at_ns;
 }
 
-static bool monitor_finds_dead(struct monitor *m, const struct heartbeat *one)
+/* Removes all that are dead, in one view. Returns false if `one` is not, or without memory. */
+static bool monitor_remove_dead(struct monitor *m, const struct heartbeat *one)
 {
-    bool dead;
+    struct heartbeat *dead;
+    struct membership_life *who;
+    bool found = false;
+    size_t n;
 
     pthread_mutex_lock(&m->lock);
-    dead = heartbeats_is_dead(&m->beats, one->id, one->incarnation);
+    dead = memory_new(m->beats.n + 1, sizeof *dead);
+    who = memory_new(m->beats.n + 1, sizeof *who);
+    n = dead && who ? heartbeats_dead(&m->beats, dead) : 0;
     pthread_mutex_unlock(&m->lock);
-    return dead;
+    for (size_t i = 0; i < n; i++) {
+        log_line(TENREC_LOG_WARN, m->w->self.name, "'%s' (id %d) is dead: %s",
+                 peers_name(&m->w->peers, dead[i].id), (int)dead[i].id,
+                 heartbeat_why(&m->beats, &dead[i]));
+        who[i] = (struct membership_life){ dead[i].id, dead[i].incarnation };
+        found = found || dead[i].incarnation == one->incarnation;
+    }
+    if (found)
+        monitor_remove(m, who, n);
+    free(who);
+    free(dead);
+    return found;
 }
 
 /* Does the next piece of work. Returns false if no work is due before *next_ns. Lock held, but
@@ -215,9 +229,7 @@ static bool monitor_work(struct monitor *m, uint64_t *next_ns)
     m->removing = due == HEARTBEAT_DEAD && store && !m->departs;
     pthread_mutex_unlock(&m->lock);
     monitor_look(m);
-    if (m->removing && monitor_finds_dead(m, &one))
-        monitor_remove(m, &one);
-    else
+    if (!m->removing || !monitor_remove_dead(m, &one))
         monitor_probe(m, one.id, one.incarnation);
     if (due == HEARTBEAT_CONSULT)
         monitor_consult(m, one.id, one.incarnation);

@@ -169,15 +169,49 @@ TEST_WITH(membership_list_makes_no_group_static_that_a_member_joins, begin, end)
     membership_list_close(&a);
 }
 
+static tenrec_status remove_one(struct membership_list *by, const struct membership_list *dead,
+                                struct membership_view *ret)
+{
+    const struct membership_life one = { dead->id, dead->incarnation };
+
+    return membership_list_remove(by, &one, 1, true, soon(), ret, &err);
+}
+
+TEST_WITH(membership_list_removes_many_in_one_view, begin, end)
+{
+    struct membership_list a = member(0), b = member(1), c = member(2), d = member(3);
+    const struct membership_life dead[] = { { 1, b.incarnation }, { 9, 77 }, { 2, c.incarnation } };
+    struct membership_view before, v;
+
+    assert_status(membership_list_read(&a, soon(), &before, &err), &err);
+    assert_status(membership_list_remove(&a, dead, 3, true, soon(), &v, &err), &err);
+    assert_int_equal(v.version, before.version + 1);
+    assert_int_equal(v.n, 2);
+    assert_non_null(membership_view_find(&v, 3, d.incarnation));
+    for (int i = 0; i < 3; i += 2) {
+        const struct membership_view_gone *g = membership_view_find_gone(&v, dead[i].incarnation);
+
+        assert_non_null(g);
+        assert_true(g->died);
+        assert_int_equal(g->by, 0);
+    }
+    membership_view_finish(&before);
+    membership_view_finish(&v);
+    leave(&b);
+    leave(&c);
+    leave(&d);
+    leave(&a);
+}
+
 /* Each takes the other for dead: the first one stays, and the other is out. */
 TEST_WITH(membership_list_keeps_one_of_two_members_that_remove_each_other, begin, end)
 {
     struct membership_list a = member(0), b = member(1);
     struct membership_view v;
 
-    assert_status(membership_list_remove(&a, 1, b.incarnation, true, soon(), &v, &err), &err);
+    assert_status(remove_one(&a, &b, &v), &err);
     membership_view_finish(&v);
-    assert_status(membership_list_remove(&b, 0, a.incarnation, true, soon(), &v, &err), &err);
+    assert_status(remove_one(&b, &a, &v), &err);
     assert_int_equal(v.n, 1);
     assert_int_equal(v.entry[0].id, 0);
     assert_non_null(membership_view_find_gone(&v, b.incarnation));
@@ -209,13 +243,13 @@ static void lose_nth(int n, bool done)
     hooks.before = done ? NULL : lose_lock;
     hooks.after = done ? lose_lock : NULL;
     to_lose = n;
-    st = membership_list_remove(&a, 1, b.incarnation, true, soon(), &v, &err);
+    st = remove_one(&a, &b, &v);
     assert_int_equal(st, n == 1 ? TENREC_EPEER_LOST : TENREC_OK);
     if (st == TENREC_OK)
         membership_view_finish(&v);
     assert_int_equal(to_lose, 0);
     hooks.before = hooks.after = NULL;
-    assert_status(membership_list_remove(&a, 1, b.incarnation, true, soon(), &v, &err), &err);
+    assert_status(remove_one(&a, &b, &v), &err);
     assert_int_equal(v.n, 1);
     membership_view_finish(&v);
     assert_true(clock_now_ns() - since < TEST_MS * UINT64_C(1000000) / 2);

@@ -138,7 +138,9 @@ TEST_WITH(torch_keys_of_a_member_that_was_found_dead_are_gone, begin, end)
     struct membership_list a = member(0, "a"), b = member(1, "b");
     struct membership_view v;
 
-    assert_status(membership_list_remove(&a, 1, b.incarnation, true, soon(), &v, &err), &err);
+    assert_status(membership_list_remove(&a, &(struct membership_life){ 1, b.incarnation }, 1, true,
+                                         soon(), &v, &err),
+                  &err);
     membership_view_finish(&v);
     assert_key(torch, LIST, "a-0,");
     assert_key(torch, "addrs/b", NULL);

@@ -386,9 +386,10 @@ tenrec_status __wrap_membership_list_records(struct membership_list *r,
     if (strcmp(r->name, "slow") == 0 && r->joined && atomic_exchange(&take_out, false)) {
         assert_int_equal(membership_list_open(party_store(), "default", "", 500, &other, err),
                          TENREC_OK);
-        assert_int_equal(
-            membership_list_remove(&other, r->id, r->incarnation, true, deadline_ns, &v, err),
-            TENREC_OK);
+        assert_int_equal(membership_list_remove(&other,
+                                                &(struct membership_life){ r->id, r->incarnation },
+                                                1, true, deadline_ns, &v, err),
+                         TENREC_OK);
         membership_view_finish(&v);
         membership_list_close(&other);
     }
