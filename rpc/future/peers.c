@@ -94,6 +94,7 @@ tenrec_status peers_add(struct peers *p, tenrec_peer id, uint64_t incarnation, c
     if ((size_t)id >= atomic_load(&p->top))
         atomic_store(&p->top, (size_t)id + 1);
     atomic_fetch_add(&p->n, 1);
+    atomic_fetch_add(&p->changes, 1);
     return TENREC_OK;
 }
 
@@ -104,8 +105,10 @@ void peers_remove(struct peers *p, tenrec_peer id)
     if (!peers_has(p, id))
         return;
     atomic_store(&one->id, PEERS_NOBODY);
-    if (!peers_is_linked(p, id))
-        atomic_fetch_sub(&p->n, 1);
+    if (peers_is_linked(p, id))
+        return;
+    atomic_fetch_sub(&p->n, 1);
+    atomic_fetch_add(&p->changes, 1);
 }
 
 void peers_end(struct peers *p, const tenrec_error *why)

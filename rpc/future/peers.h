@@ -24,6 +24,7 @@ struct peers {
     size_t members;     /* ids from here on are of linked workers, which are not of the group */
     _Atomic size_t n;   /* members with an id */
     _Atomic size_t top; /* all ids that members ever had are below */
+    _Atomic uint64_t changes; /* of the members */
     tenrec_peer me;
     bool lives;                  /* names are reused: a set of workers includes incarnations */
     _Atomic(struct peer *) last; /* the latest result of peers_find_again */

@@ -79,65 +79,79 @@ static tenrec_status gather_enter(struct tenrec_worker *w, const struct particip
     return st;
 }
 
-/* The whole of a static group never changes, and is sorted once. */
-static tenrec_status gather_find_whole(struct tenrec_worker *w, struct participants *ret,
-                                       tenrec_error *err)
+/* A set as we know it, if no member came or went since. `key`: NULL for the whole group. */
+static struct participants *gather_find_known(struct tenrec_worker *w, const char *key)
 {
     struct gathers *gs = gathers_of(w);
-    tenrec_status st = TENREC_OK;
+    const uint64_t changes = atomic_load(&w->peers.changes);
+    struct participants *found = NULL;
 
     pthread_mutex_lock(&gs->lock);
-    if (gs->all.n == 0 &&
-        (st = participants_of_names(&w->peers, NULL, 0, &gs->all, err)) != TENREC_OK) {
-        participants_finish(&gs->all);
-        gs->all = (struct participants){ .n = 0 };
+    for (int i = 0; i < GATHER_KNOWN && !found; i++) {
+        struct participants *s = gs->known[i];
+
+        if (s && s->changes == changes && (key ? strcmp(s->key, key) == 0 : s->whole))
+            found = participants_share(s);
     }
-    *ret = gs->all;
-    ret->borrowed = true;
     pthread_mutex_unlock(&gs->lock);
-    return st;
+    return found;
 }
 
-/* Returns true if the whole of the group is the same as long as this worker is a member. */
-static bool gather_whole_is_fixed(const struct tenrec_worker *w)
+static void gather_note(struct tenrec_worker *w, struct participants *s)
 {
-    return !w->peers.lives && w->peers.members > 1;
+    struct gathers *gs = gathers_of(w);
+    struct participants **at = &gs->known[s->whole ? GATHER_WHOLE : GATHER_OTHER];
+
+    pthread_mutex_lock(&gs->lock);
+    participants_drop(*at);
+    *at = participants_share(s);
+    pthread_mutex_unlock(&gs->lock);
 }
 
 static tenrec_status gather_find_set(struct tenrec_worker *w, const char *const *names, size_t n,
-                                     struct participants *ret, tenrec_error *err)
+                                     struct participants **ret, tenrec_error *err)
 {
-    if (!names && gather_whole_is_fixed(w))
-        return gather_find_whole(w, ret, err);
-    return participants_of_names(&w->peers, names, n, ret, err);
+    tenrec_status st;
+
+    if (!names && (*ret = gather_find_known(w, NULL)))
+        return TENREC_OK;
+    st = participants_of_names(&w->peers, names, n, ret, err);
+    if (st == TENREC_OK && !names)
+        gather_note(w, *ret);
+    return st;
 }
 
 static tenrec_status gather_find_key(struct tenrec_worker *w, const char *key,
-                                     struct participants *ret, tenrec_error *err)
+                                     struct participants **ret, tenrec_error *err)
 {
-    if (key[0] == '*' && gather_whole_is_fixed(w))
-        return gather_find_whole(w, ret, err);
-    return participants_of_key(&w->peers, key, ret, err);
+    tenrec_status st;
+
+    if ((*ret = gather_find_known(w, key)))
+        return TENREC_OK;
+    st = participants_of_key(&w->peers, key, ret, err);
+    if (st == TENREC_OK)
+        gather_note(w, *ret);
+    return st;
 }
 
 /* Also once our view is as new as the sender's, or its limit expires. */
 static void gather_request_take(struct tenrec_worker *w, struct ask *a)
 {
     struct gather_request *r = (struct gather_request *)(void *)a;
-    struct participants s = { .n = 0 };
+    struct participants *s;
     tenrec_error why;
     tenrec_status st = gather_find_key(w, r->key, &s, &why);
     const bool known = st == TENREC_OK;
 
     if (known)
-        st = gather_enter(w, &s, r, &why);
+        st = gather_enter(w, s, r, &why);
     else if (w->calls->view_wait(w, a))
         r = NULL;
     if (r && st != TENREC_OK) {
         answer_error(w, r->part.id, r->part.msg_id, &r->part.route, true, &why);
-        gather_refuse(w, known ? s.key : r->key, known ? &s : NULL, r->number, r->part.id, &why);
+        gather_refuse(w, known ? s->key : r->key, s, r->number, r->part.id, &why);
     }
-    participants_finish(&s);
+    participants_drop(s);
     if (r)
         gather_request_free(r);
 }
@@ -260,7 +274,7 @@ static tenrec_status gather_run(struct tenrec_worker *w, const char *what,
     const struct tenrec_value *mine = value || !ret ? value : &nil;
     struct tenrec_future *f = NULL;
     struct gather_set *set;
-    struct participants s = { .n = 0 };
+    struct participants *s = NULL;
     uint64_t deadline_ns;
     int64_t number = -1;
     tenrec_status st;
@@ -282,15 +296,15 @@ static tenrec_status gather_run(struct tenrec_worker *w, const char *what,
         st = gather_find_set(w, names, n, &s, err);
     if (st == TENREC_OK) {
         pthread_mutex_lock(&gathers_of(w)->lock);
-        if ((set = gather_set_get(&gathers_of(w)->sets, s.key)))
+        if ((set = gather_set_get(&gathers_of(w)->sets, s->key)))
             number = set->next++;
         pthread_mutex_unlock(&gathers_of(w)->lock);
         if (number < 0)
             st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a gather");
         else
-            st = gather_begin(w, &s, number, ms, deadline_ns, mine, &f, err);
+            st = gather_begin(w, s, number, ms, deadline_ns, mine, &f, err);
     }
-    participants_finish(&s);
+    participants_drop(s);
     worker_leave(w);
     if (st == TENREC_OK)
         st = gather_wait(w, f, deadline_ns, err);

@@ -15,13 +15,17 @@
 #include "rpc/call/service.h"
 #include "rpc/gather/gather_set.h"
 
+enum { GATHER_WHOLE, GATHER_OTHER, GATHER_KNOWN };
+
 struct gathers {
     pthread_mutex_t lock; /* guards all */
     struct gather_set *sets;
     struct gather *open;
     size_t n_open;
-    size_t degree;           /* of the trees */
-    struct participants all; /* of a static group; n is 0 before the first use */
+    size_t degree; /* of the trees */
+    /* Owns: the whole group, and the set of the latest other message. To sort a thousand names
+     * for each message would take most of the time of a barrier. */
+    struct participants *known[GATHER_KNOWN];
 };
 
 extern const struct service gather_service;

@@ -17,8 +17,10 @@ static tenrec_status gather_service_init(struct tenrec_worker *w, const struct s
 static void gathers_reset(struct gathers *g)
 {
     gather_sets_drop(&g->sets);
-    participants_finish(&g->all);
-    g->all = (struct participants){ .n = 0 };
+    for (int i = 0; i < GATHER_KNOWN; i++) {
+        participants_drop(g->known[i]);
+        g->known[i] = NULL;
+    }
     while (g->open) {
         struct gather *one = g->open;
         g->open = one->next;

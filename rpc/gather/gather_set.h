@@ -6,6 +6,7 @@
 
 #include "core/base/hash.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -78,24 +79,28 @@ unsigned gather_tree_height(const struct gather_tree *t, size_t i);
 
 /* ---- participants.c: the workers of a gather ----------------------------------- */
 
+/* Shared, and never changed once it is made. */
 struct participants {
-    tenrec_peer *id; /* owns; ordered by name: the tree's numbers */
+    _Atomic size_t shares;
+    uint64_t changes; /* of the peers, when it was made: later the names may mean others */
+    bool whole;       /* all members */
+    tenrec_peer *id;  /* owns; ordered by name: the tree's numbers */
     size_t n;
-    size_t me;     /* the number of this worker */
-    char *key;     /* owns: the names, one a line; "*" for all workers of a static group */
-    bool borrowed; /* id and key are those of the gathers */
+    size_t me; /* the number of this worker */
+    char *key; /* owns: the names, one a line; "*" for all workers of a static group */
 };
 
 /* The workers that a program names; the whole group if names is NULL. The set must include this
- * worker. The caller finishes *ret, also after a failure. errors: EINVAL, EPEER_UNKNOWN, ENOMEM */
+ * worker. *ret is NULL after a failure. errors: EINVAL, EPEER_UNKNOWN, ENOMEM */
 tenrec_status participants_of_names(const struct peers *p, const char *const *names, size_t n,
-                                    struct participants *ret, tenrec_error *err);
+                                    struct participants **ret, tenrec_error *err);
 
 /* The set of a key from another worker. errors: as above */
-tenrec_status participants_of_key(const struct peers *p, const char *key, struct participants *ret,
+tenrec_status participants_of_key(const struct peers *p, const char *key, struct participants **ret,
                                   tenrec_error *err);
 
-void participants_finish(struct participants *s); /* safe on zeroed memory */
+struct participants *participants_share(struct participants *s);
+void participants_drop(struct participants *s); /* NULL is allowed */
 
 /* ---- gather_lead.c: gathers in which this worker has children, or is alone ------ */
 

@@ -11,12 +11,19 @@
 
 #define EVERYBODY "*" /* no name */
 
-void participants_finish(struct participants *s)
+struct participants *participants_share(struct participants *s)
 {
-    if (s->borrowed)
+    atomic_fetch_add(&s->shares, 1);
+    return s;
+}
+
+void participants_drop(struct participants *s)
+{
+    if (!s || atomic_fetch_sub(&s->shares, 1) > 1)
         return;
     free(s->id);
     free(s->key);
+    free(s);
 }
 
 static int by_name(const void *a, const void *b, void *arg)
@@ -109,23 +116,18 @@ static tenrec_status find_line(const struct peers *p, char *line, tenrec_peer *r
     return st;
 }
 
-tenrec_status participants_of_names(const struct peers *p, const char *const *names, size_t n,
-                                    struct participants *ret, tenrec_error *err)
+static tenrec_status list_names(const struct peers *p, const char *const *names, size_t n,
+                                struct participants *s, tenrec_error *err)
 {
     tenrec_status st = TENREC_OK;
 
-    *ret = (struct participants){ .n = n };
-    if (!names)
-        st = list_all(p, ret, err);
-    else if (!(ret->id = memory_new(n, sizeof ret->id[0])))
-        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", n);
-    for (size_t i = 0; names && i < n && st == TENREC_OK; i++) {
-        if (!names[i])
-            st = tenrec_fail(err, TENREC_EINVAL, "name %zu of the set is NULL", i);
-        else
-            st = peers_find(p, names[i], &ret->id[i], err);
-    }
-    return st == TENREC_OK ? nameset_order(p, ret, err) : st;
+    if (!(s->id = memory_new(n, sizeof s->id[0])))
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", n);
+    s->n = n;
+    for (size_t i = 0; i < n && st == TENREC_OK; i++)
+        st = names[i] ? peers_find(p, names[i], &s->id[i], err)
+                      : tenrec_fail(err, TENREC_EINVAL, "name %zu of the set is NULL", i);
+    return st;
 }
 
 static tenrec_status list_lines(const struct peers *p, char *lines, struct participants *s,
@@ -145,7 +147,44 @@ static tenrec_status list_lines(const struct peers *p, char *lines, struct parti
     return st;
 }
 
-tenrec_status participants_of_key(const struct peers *p, const char *key, struct participants *ret,
+/* errors: ENOMEM */
+static tenrec_status participants_new(const struct peers *p, struct participants **ret,
+                                      tenrec_error *err)
+{
+    *ret = memory_new(1, sizeof **ret);
+    if (!*ret)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of names");
+    atomic_init(&(*ret)->shares, 1);
+    (*ret)->changes = atomic_load(&p->changes); /* first */
+    return TENREC_OK;
+}
+
+/* Completes *ret once it has its ids, or drops it. */
+static tenrec_status participants_end(const struct peers *p, tenrec_status st,
+                                      struct participants **ret, tenrec_error *err)
+{
+    if (st == TENREC_OK)
+        st = nameset_order(p, *ret, err);
+    if (st == TENREC_OK)
+        return st;
+    participants_drop(*ret);
+    *ret = NULL;
+    return st;
+}
+
+tenrec_status participants_of_names(const struct peers *p, const char *const *names, size_t n,
+                                    struct participants **ret, tenrec_error *err)
+{
+    tenrec_status st = participants_new(p, ret, err);
+
+    if (st == TENREC_OK) {
+        (*ret)->whole = !names;
+        st = names ? list_names(p, names, n, *ret, err) : list_all(p, *ret, err);
+    }
+    return participants_end(p, st, ret, err);
+}
+
+tenrec_status participants_of_key(const struct peers *p, const char *key, struct participants **ret,
                                   tenrec_error *err)
 {
     char *copy;
@@ -153,10 +192,11 @@ tenrec_status participants_of_key(const struct peers *p, const char *key, struct
 
     if (strcmp(key, EVERYBODY) == 0 && !p->lives)
         return participants_of_names(p, NULL, 0, ret, err);
-    *ret = (struct participants){ .n = 0 };
-    if (!(copy = memory_text(key)))
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of names");
-    st = list_lines(p, copy, ret, err);
+    if ((st = participants_new(p, ret, err)) != TENREC_OK)
+        return st;
+    copy = memory_text(key);
+    st = copy ? list_lines(p, copy, *ret, err)
+              : tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of names");
     free(copy);
-    return st == TENREC_OK ? nameset_order(p, ret, err) : st;
+    return participants_end(p, st, ret, err);
 }

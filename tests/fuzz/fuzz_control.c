@@ -217,17 +217,17 @@ static void program_gathers(void)
     const struct tenrec_value list = tenrec_value_array(&one, 1);
     struct gather_part part = { .id = 0 };
     struct gather_set *set;
-    struct participants s;
+    struct participants *s;
     struct tenrec_future *f;
 
     if (fake.n_futures == FAKE_KEPT)
         return;
     program_expect(participants_of_names(&fake.worker.peers, NULL, 0, &s, NULL));
-    fuzz_expect((set = gather_set_get(&gathers_of(&fake.worker)->sets, s.key)) != NULL);
+    fuzz_expect((set = gather_set_get(&gathers_of(&fake.worker)->sets, s->key)) != NULL);
     program_expect(tenrec_future_new(&f, NULL));
     program_expect(tenrec_value_copy(&list, &part.value, NULL));
     part.future = tenrec_future_share(f);
-    if (gather_join(&fake.worker, &s, set->next++, fake.now_ns + 1000000, &part, NULL) ==
+    if (gather_join(&fake.worker, s, set->next++, fake.now_ns + 1000000, &part, NULL) ==
         TENREC_OK) {
         keep_future(f);
     } else {
@@ -235,7 +235,7 @@ static void program_gathers(void)
         tenrec_future_drop(f);
         tenrec_future_drop(f);
     }
-    participants_finish(&s);
+    participants_drop(s);
 }
 
 static void peer_is_lost(tenrec_peer peer)

@@ -217,19 +217,19 @@ TEST_WITH(dynamic_a_barrier_that_a_member_cannot_join_fails_for_all, begin, NULL
     struct tenrec_worker *b = party_join(-1, NULL, functions_register);
     struct tenrec_worker *c = party_join(-1, NULL, functions_register);
     struct tenrec_future *of_b, *of_c;
-    struct participants all;
+    struct participants *all;
     pthread_t of_a;
     tenrec_error err;
     void *why;
 
     assert_status(participants_of_names(&c->peers, NULL, 0, &all, &err), &err);
-    of_c = join_gather(c, all.key);
+    of_c = join_gather(c, all->key);
     functions_must_call_add(c, "worker0"); /* behind it */
     assert_int_equal(pthread_create(&of_a, NULL, barrier_of_all, a), 0);
     assert_becomes(leader_joined(a));
     party_die(c);
     party_await(a, 2);
-    of_b = join_gather(b, all.key);
+    of_b = join_gather(b, all->key);
     assert_int_equal(tenrec_future_wait(of_b, CLUSTER_LONG_MS, &err), TENREC_EPEER_UNKNOWN);
     pthread_join(of_a, &why);
     assert_int_equal(((tenrec_error *)why)->code, TENREC_EPEER_UNKNOWN);
@@ -237,7 +237,7 @@ TEST_WITH(dynamic_a_barrier_that_a_member_cannot_join_fails_for_all, begin, NULL
     free(why);
     tenrec_future_drop(of_b);
     tenrec_future_drop(of_c);
-    participants_finish(&all);
+    participants_drop(all);
     party_clear_away(c);
     party_leave(b);
     party_leave(a);
