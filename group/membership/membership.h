@@ -172,7 +172,8 @@ tenrec_status membership_list_remove(struct membership_list *r, const struct mem
                                      size_t n, bool died, uint64_t deadline_ns,
                                      struct membership_view *ret, tenrec_error *err);
 
-/* Removes us, or releases the reservation. Once. */
+/* Removes us, or releases the reservation. Once. *ret is zeroed if a holder of the lock has removed
+ * us: it tells the others. */
 tenrec_status membership_list_leave(struct membership_list *r, uint64_t deadline_ns,
                                     struct membership_view *ret, tenrec_error *err);
 

@@ -67,7 +67,8 @@ static tenrec_status remove_all(struct membership_list *r, const struct removal 
     return st;
 }
 
-/* Asks a holder of the lock to remove the first, or removes all with the lock. */
+/* Asks a holder of the lock to remove the first, or removes all with the lock. A worker that leaves
+ * does not read the list that the holder has made. */
 static tenrec_status remove_or_ask(struct membership_list *r, const struct removal *mine,
                                    uint64_t deadline_ns, struct membership_view *v, bool *ret_done,
                                    tenrec_error *err)
@@ -90,9 +91,9 @@ static tenrec_status remove_or_ask(struct membership_list *r, const struct remov
     if (st == TENREC_OK && l->held)
         return remove_all(r, mine, deadline_ns, v, ret_done, err);
     lease_drop_ticket(l, deadline_ns);
-    if (st != TENREC_OK)
-        return st;
     membership_view_finish(v);
+    if (st != TENREC_OK || (*ret_done = first.id == r->id))
+        return st;
     st = membership_list_list(r->store, deadline_ns, v, NULL, err);
     *ret_done =
         st == TENREC_OK && (is_out(r, v) || !membership_view_find(v, first.id, first.incarnation));

@@ -5,6 +5,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/memory.h"
+#include "rpc/call/calls.h"
 #include "rpc/future/worker.h"
 
 #include <stdlib.h>
@@ -94,5 +95,6 @@ void monitor_announce_leaving(struct tenrec_worker *w, uint64_t deadline_ns)
     view_log_add(&m->log, &c, m->log.last + 1);
     announce_await(m, m->view.version, deadline_ns);
     pthread_mutex_unlock(&m->lock);
-    probe_connected(m, deadline_ns);
+    if (atomic_load(&w->calls->counts.one_way) > 0)
+        probe_connected(m, deadline_ns);
 }

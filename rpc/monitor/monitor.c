@@ -201,7 +201,7 @@ static bool monitor_work(struct monitor *m, uint64_t *next_ns)
         work = monitor_answer_ripe;
     } else if (asks_have_ripe(&m->asks, m->view.version, now_ns, &asks_ns)) {
         work = monitor_answer_ripe;
-    } else if (m->poll && now_ns >= poll_ns(m)) {
+    } else if (m->poll && !m->departs && now_ns >= poll_ns(m)) {
         m->poll = false;
         work = monitor_refresh;
     }
@@ -211,14 +211,14 @@ static bool monitor_work(struct monitor *m, uint64_t *next_ns)
         pthread_mutex_lock(&m->lock);
         return true;
     }
-    if (m->suspects || now_ns >= m->find_at_ns) {
+    if (!m->departs && (m->suspects || now_ns >= m->find_at_ns)) {
         m->suspects = false;
         m->find_at_ns = monitor_find_dead(m) ? clock_deadline_ms(ENDING_MS) : CLOCK_NEVER;
     }
     due = heartbeats_next(&m->beats, now_ns, &one, next_ns);
-    if (m->poll && poll_ns(m) < *next_ns)
+    if (m->poll && !m->departs && poll_ns(m) < *next_ns)
         *next_ns = poll_ns(m);
-    if (m->find_at_ns < *next_ns)
+    if (!m->departs && m->find_at_ns < *next_ns)
         *next_ns = m->find_at_ns;
     if (asks_ns < *next_ns)
         *next_ns = asks_ns;
