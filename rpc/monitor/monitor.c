@@ -133,7 +133,7 @@ tenrec_status monitor_depart(struct tenrec_worker *w, uint64_t deadline_ns, tenr
         if (e->incarnation != m->incarnation && !membership_view_find(&v, e->id, e->incarnation))
             sweep_shun(m, &(struct spread_child){ .id = e->id, .incarnation = e->incarnation });
     }
-    pthread_cond_broadcast(&m->changed);
+    monitor_wake(m);
     pthread_mutex_unlock(&m->lock);
     if (v.n > 0)
         monitor_announce_and_wait(m, v.version, deadline_ns);
@@ -247,7 +247,7 @@ static void *monitor_run(void *arg)
     pthread_mutex_lock(&m->lock);
     while (!m->stop)
         if (!monitor_work(m, &next_ns))
-            monitor_wait(m, next_ns);
+            clock_cond_wait(&m->work, &m->lock, next_ns);
     m->stopped = true;
     pthread_cond_broadcast(&m->changed);
     pthread_mutex_unlock(&m->lock);
@@ -274,6 +274,7 @@ tenrec_status monitor_open(struct tenrec_worker *w, tenrec_error *err)
     m->beats.rules = (struct heartbeat_rules){ s->heartbeat_ms * UINT64_C(1000000),
                                                (uint32_t)s->heartbeat_misses };
     pthread_mutex_init(&m->lock, NULL);
+    clock_cond_init(&m->work);
     clock_cond_init(&m->changed);
     group_of(w)->monitor = m;
     st = monitor_begin(m, err);
@@ -307,7 +308,7 @@ void monitor_stop(struct tenrec_worker *w)
         return;
     pthread_mutex_lock(&m->lock);
     m->stop = true;
-    pthread_cond_broadcast(&m->changed);
+    monitor_wake(m);
     /* The thread may wait for the store, and send more requests after this one. */
     while (m->started && !m->stopped) {
         pthread_mutex_unlock(&m->lock);
@@ -337,6 +338,7 @@ void monitor_close(struct tenrec_worker *w)
     heartbeats_finish(&m->beats);
     free(m->traffic);
     pthread_cond_destroy(&m->changed);
+    pthread_cond_destroy(&m->work);
     pthread_mutex_destroy(&m->lock);
     free(m);
     group_of(w)->monitor = NULL;

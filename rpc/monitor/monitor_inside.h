@@ -51,7 +51,8 @@ struct monitor {
     size_t n_by_id;
 
     pthread_mutex_t lock;        /* guards all below */
-    pthread_cond_t changed;      /* monotonic */
+    pthread_cond_t work;         /* monotonic; the thread waits for it */
+    pthread_cond_t changed;      /* monotonic; others wait for it */
     struct membership_view view; /* the latest applied */
     struct heartbeats beats;
     struct traffic *traffic; /* by id; owns */
@@ -88,8 +89,10 @@ void monitor_probe(struct monitor *m, tenrec_peer id, int64_t incarnation);
 void monitor_consult(struct monitor *m, tenrec_peer id, int64_t incarnation);
 /* Returns true if such a message after the first `n_sent` waits for its answer. Lock held. */
 bool monitor_probes_wait(const struct monitor *m, int64_t n_sent);
-/* Waits for a change. Returns false at the deadline. Lock held. */
+/* Waits for a change. Returns false at the deadline. Not by the thread. Lock held. */
 bool monitor_wait(struct monitor *m, uint64_t until_ns);
+/* There is work for the thread. Lock held. */
+void monitor_wake(struct monitor *m);
 /* Expects no more answers from `id`. Lock held. */
 void monitor_gives_up(struct monitor *m, tenrec_peer id);
 

@@ -79,7 +79,7 @@ static void monitor_keep(struct monitor *m, struct ask *a)
 {
     struct ask *oldest = asks_add(&m->asks, a);
 
-    pthread_cond_broadcast(&m->changed);
+    monitor_wake(m);
     pthread_mutex_unlock(&m->lock);
     if (oldest)
         oldest->ready(m->w, oldest);
@@ -181,7 +181,7 @@ void monitor_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_ms
     a.leaving = a.leaving && from >= 0 && membership_view_find(&m->view, from, a.incarnation);
     if (a.ask.version > m->view.version) {
         m->poll = true;
-        pthread_cond_broadcast(&m->changed);
+        monitor_wake(m);
     }
     if ((a.leaving || (a.ask.version > m->view.version && waits)) && monitor_keeps(m) &&
         (kept = memory_new(1, sizeof *kept))) {

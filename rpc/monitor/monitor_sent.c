@@ -17,8 +17,10 @@ enum { OTHERS = 2 /* that are asked about a third member */ };
 static void sent_settle(struct monitor *m)
 {
     struct sent **at = &m->sent, *s;
+    bool probe = false;
 
     while ((s = *at)) {
+        probe = probe || (s->over && s->sweep.kind == SWEEP_NONE);
         if (!s->over || !s->completed) {
             at = &s->next;
             continue;
@@ -26,7 +28,9 @@ static void sent_settle(struct monitor *m)
         *at = s->next;
         free(s);
     }
-    pthread_cond_broadcast(&m->changed);
+    if (probe)
+        pthread_cond_broadcast(&m->changed);
+    monitor_wake(m);
 }
 
 static bool is_refusal(const tenrec_error *why)
@@ -196,4 +200,9 @@ void monitor_gives_up(struct monitor *m, tenrec_peer id)
 bool monitor_wait(struct monitor *m, uint64_t until_ns)
 {
     return clock_cond_wait(&m->changed, &m->lock, until_ns);
+}
+
+void monitor_wake(struct monitor *m)
+{
+    pthread_cond_signal(&m->work);
 }

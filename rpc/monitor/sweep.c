@@ -133,7 +133,7 @@ struct sweep *sweep_add(struct monitor *m, struct sweep *s)
     s->since_ns = clock_now_ns();
     *at = s;
     m->pump = true;
-    pthread_cond_broadcast(&m->changed);
+    monitor_wake(m);
     if (replaced && !replaced->stranger) {
         sweep_free(replaced);
         replaced = NULL;
@@ -196,6 +196,7 @@ struct outbox {
     struct sweep_send send[SPREAD_CHILDREN + 1];
     size_t n;
     struct sweep *done, *refused;
+    bool own; /* one of them is of this worker */
 };
 
 static void ask_children(struct monitor *m, const struct spread_child *child, size_t n,
@@ -254,6 +255,7 @@ static void sort_out(struct monitor *m, struct outbox *out)
             continue;
         }
         sweep_take_out(at);
+        out->own = out->own || s->own;
         s->next = state == SWEEP_DONE ? out->done : out->refused;
         *(state == SWEEP_DONE ? &out->done : &out->refused) = s;
     }
@@ -267,6 +269,7 @@ static void sort_out(struct monitor *m, struct outbox *out)
             continue;
         }
         sweep_take_out(at);
+        out->own = out->own || s->own;
         s->next = out->done;
         out->done = s;
     }
@@ -332,7 +335,8 @@ void sweeps_pump(struct monitor *m)
     if (!m->sweeps || !(out = memory_new(1, sizeof *out)))
         return;
     sort_out(m, out);
-    pthread_cond_broadcast(&m->changed);
+    if (out->own)
+        pthread_cond_broadcast(&m->changed);
     pthread_mutex_unlock(&m->lock);
     for (size_t i = 0; i < out->n; i++)
         monitor_sweep_send(m, &out->send[i]);

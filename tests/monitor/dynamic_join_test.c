@@ -186,7 +186,7 @@ static void poll_the_store(struct tenrec_worker *w)
 {
     pthread_mutex_lock(&group_of(w)->monitor->lock);
     group_of(w)->monitor->poll = true;
-    pthread_cond_broadcast(&group_of(w)->monitor->changed);
+    monitor_wake(group_of(w)->monitor);
     pthread_mutex_unlock(&group_of(w)->monitor->lock);
 }
 

@@ -274,7 +274,7 @@ static void bury(struct tenrec_worker *a, struct tenrec_worker *b)
     while (membership_view_find(&m->view, b->self.id, group_of(b)->monitor->incarnation) &&
            !clock_passed(deadline_ns)) {
         heartbeats_bury(&m->beats, b->self.id, group_of(b)->monitor->incarnation, clock_now_ns());
-        pthread_cond_broadcast(&m->changed);
+        monitor_wake(m);
         monitor_wait(m, clock_deadline_ms(AGAIN_MS));
     }
     pthread_mutex_unlock(&m->lock);
