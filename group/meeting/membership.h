@@ -23,8 +23,8 @@ struct tenrec_chain_options;
 /* Our name is known after membership_find, the others' after membership_join. */
 struct membership {
     struct rendezvous *rendezvous;
-    struct members *members;         /* the records of the members, by id */
-    struct membership_view view;     /* of a dynamic group, when this worker joined */
+    struct members *members;     /* the records of the members, by id */
+    struct membership_view view; /* of a dynamic group, when this worker joined; for the monitor */
     struct tenrec_process_group *pg; /* of a static group */
     const char **names;              /* by rank; borrowed from members */
     struct tenrec_member *member;    /* likewise, by id; in a static group member i has the id i */

@@ -39,8 +39,9 @@ tenrec_status conflicts_remove(struct membership_list *r, struct membership_view
         st = conflict_identify(r, v, wished, pattern, err);
         if (st != TENREC_OK || !(e = other_with(v, r->id, r->name, &ret->by_name)))
             return st;
-        ret->member = *e;
-        st = membership_list_records(r, &ret->member, 1, deadline_ns, &ret->record, err);
+        ret->id = e->id;
+        snprintf(ret->name, sizeof ret->name, "%s", e->name);
+        st = membership_list_records(r, e, 1, deadline_ns, &ret->record, err);
         if (st != TENREC_OK)
             return st;
         if (!member_was_here(&ret->record) || member_runs_here(&ret->record)) {
@@ -52,7 +53,7 @@ tenrec_status conflicts_remove(struct membership_list *r, struct membership_view
                  "more",
                  e->name, (int)e->id, r->group, (long long)ret->record.pid);
         member_free(&ret->record);
-        membership_view_remove(v, ret->member.id, ret->member.incarnation, true, r->id);
+        membership_view_remove(v, e->id, e->incarnation, true, r->id);
     }
 }
 
@@ -66,8 +67,8 @@ tenrec_status conflict_fail(const struct membership_list *r, const struct confli
                  c->record.host);
     if (c->by_name)
         return tenrec_fail(err, TENREC_EGROUP, "name \"%s\" is used by id %d of group \"%s\"%s",
-                           r->name, (int)c->member.id, r->group, where);
+                           r->name, (int)c->id, r->group, where);
     return tenrec_fail(err, TENREC_EGROUP,
                        "id %d of group \"%s\" is taken by worker \"%s\"%s, which has not left",
-                       (int)c->member.id, r->group, c->member.name, where);
+                       (int)c->id, r->group, c->name, where);
 }

@@ -53,7 +53,7 @@ tenrec_status group_kind_check_torch(struct membership_list *r, uint64_t deadlin
                                      tenrec_error *err)
 {
     struct membership_view v = { .version = 0 };
-    struct membership_view_entry other;
+    struct torch_entry other;
     bool found = false;
     tenrec_status st = membership_list_list(r->store, deadline_ns, &v, NULL, err);
 

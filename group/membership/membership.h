@@ -55,7 +55,7 @@ struct group_lost {
 struct membership_view_entry {
     tenrec_peer id;
     int64_t incarnation; /* unique in the group, over all its members */
-    char name[TENREC_NAME_MAX + 1];
+    const char *name;    /* the view's */
 };
 
 /* A former member. */
@@ -106,7 +106,7 @@ const struct membership_view_gone *membership_view_find_gone(const struct member
 /* The lowest free id; -1: all are taken. */
 tenrec_peer membership_view_free_id(const struct membership_view *v);
 
-/* Does not change the version. Id and name must be free. errors: ENOMEM */
+/* Does not change the version. Id and name must be free; the name is copied. errors: ENOMEM */
 tenrec_status membership_view_add(struct membership_view *v, const struct membership_view_entry *e,
                                   tenrec_error *err);
 /* Returns false if there is no such life. */

@@ -29,7 +29,8 @@ tenrec_status membership_list_end_change(struct membership_list *r, tenrec_statu
 
 /* The member that has our id or name. */
 struct conflict {
-    struct membership_view_entry member;
+    tenrec_peer id;
+    char name[TENREC_NAME_MAX + 1];
     struct member record;
     bool by_name;
 };

@@ -136,10 +136,9 @@ static tenrec_status membership_list_enter(struct membership_list *r, const char
                                            struct membership_view *v, uint64_t deadline_ns,
                                            tenrec_error *err)
 {
-    struct membership_view_entry me = { .id = r->id, .incarnation = r->incarnation };
+    const struct membership_view_entry me = { r->id, r->incarnation, r->name };
     tenrec_status st = membership_list_check_backend(r, v, deadline_ns, err);
 
-    snprintf(me.name, sizeof me.name, "%s", r->name);
     if (st == TENREC_OK)
         st = take_out_others(r, v, deadline_ns, err);
     if (st == TENREC_OK)

@@ -15,8 +15,15 @@
 #define ENTRY_MIN (3 * sizeof(uint64_t))
 #define GONE_SIZE (3 * sizeof(uint64_t))
 
+static void name_free(const char *name)
+{
+    free((void *)(uintptr_t)name);
+}
+
 void membership_view_finish(struct membership_view *v)
 {
+    for (size_t i = 0; i < v->n; i++)
+        name_free(v->entry[i].name);
     free(v->entry);
     free(v->gone);
     *v = (struct membership_view){ .version = 0 };
@@ -25,23 +32,26 @@ void membership_view_finish(struct membership_view *v)
 tenrec_status membership_view_copy(const struct membership_view *v, struct membership_view *ret,
                                    tenrec_error *err)
 {
-    struct membership_view_entry *entry = memory_new(v->n ? v->n : 1, sizeof *entry);
-    struct membership_view_gone *gone = memory_new(v->n_gone ? v->n_gone : 1, sizeof *gone);
+    struct membership_view copy = *v;
 
-    if (!entry || !gone) {
-        free(entry);
-        free(gone);
+    copy.n = 0;
+    copy.room = v->n ? v->n : 1;
+    copy.room_gone = v->n_gone ? v->n_gone : 1;
+    copy.entry = memory_new(copy.room, sizeof *copy.entry);
+    copy.gone = memory_new(copy.room_gone, sizeof *copy.gone);
+    for (size_t i = 0; i < v->n && copy.entry; i++) {
+        copy.entry[i] = v->entry[i];
+        if (!(copy.entry[i].name = memory_text(v->entry[i].name)))
+            break;
+        copy.n++;
+    }
+    if (copy.n < v->n || !copy.entry || !copy.gone) {
+        membership_view_finish(&copy);
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu workers", v->n);
     }
-    if (v->n)
-        memcpy(entry, v->entry, v->n * sizeof *entry);
     if (v->n_gone)
-        memcpy(gone, v->gone, v->n_gone * sizeof *gone);
-    *ret = *v;
-    ret->entry = entry;
-    ret->room = v->n ? v->n : 1;
-    ret->gone = gone;
-    ret->room_gone = v->n_gone ? v->n_gone : 1;
+        memcpy(copy.gone, v->gone, v->n_gone * sizeof *copy.gone);
+    *ret = copy;
     return TENREC_OK;
 }
 
@@ -105,17 +115,20 @@ tenrec_peer membership_view_free_id(const struct membership_view *v)
 tenrec_status membership_view_add(struct membership_view *v, const struct membership_view_entry *e,
                                   tenrec_error *err)
 {
-    size_t at = membership_view_index(v, e->id);
+    struct membership_view_entry *more = memory_grow(v->entry, v->n, &v->room, sizeof *more);
+    const char *name = NULL;
+    size_t at;
 
-    if (v->n == v->room) {
-        struct membership_view_entry *more = memory_resize(v->entry, v->room + 16, sizeof *more);
-        if (!more)
-            return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu workers", v->n + 1);
+    if (more) {
         v->entry = more;
-        v->room += 16;
+        name = memory_text(e->name);
     }
+    if (!name)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu workers", v->n + 1);
+    at = membership_view_index(v, e->id);
     memmove(v->entry + at + 1, v->entry + at, (v->n - at) * sizeof *e);
     v->entry[at] = *e;
+    v->entry[at].name = name;
     v->n++;
     return TENREC_OK;
 }
@@ -153,6 +166,7 @@ bool membership_view_remove(struct membership_view *v, tenrec_peer id, int64_t i
     if (!membership_view_find(v, id, incarnation))
         return false;
     v->n--;
+    name_free(v->entry[at].name);
     memmove(v->entry + at, v->entry + at + 1, (v->n - at) * sizeof v->entry[0]);
     view_note_gone(v, &(struct membership_view_gone){ incarnation, died, by });
     return true;
@@ -193,20 +207,25 @@ void membership_view_pack(const struct membership_view *v, struct store_value *r
 }
 
 /* Ids must grow, so no two are equal. */
-static void read_entry(struct bytes_reader *r, struct membership_view *v)
+static tenrec_status read_entry(struct bytes_reader *r, struct membership_view *v,
+                                tenrec_error *err)
 {
     struct membership_view_entry *e = &v->entry[v->n];
     uint64_t id = bytes_read_u64(r);
+    char name[TENREC_NAME_MAX + 1];
 
     e->incarnation = (int64_t)bytes_read_u64(r);
-    bytes_read_text(r, e->name, sizeof e->name);
-    if (r->bad || ranks_check_name("worker name", e->name, NULL) != TENREC_OK || id >= RANKS_MAX ||
+    bytes_read_text(r, name, sizeof name);
+    if (r->bad || ranks_check_name("worker name", name, NULL) != TENREC_OK || id >= RANKS_MAX ||
         e->incarnation < 1 || (v->n > 0 && v->entry[v->n - 1].id >= (tenrec_peer)id)) {
         r->bad = true;
-        return;
+        return TENREC_OK;
     }
     e->id = (tenrec_peer)id;
+    if (!(e->name = memory_text(name)))
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for worker \"%s\"", name);
     v->n++;
+    return TENREC_OK;
 }
 
 static void read_gone(struct bytes_reader *r, struct membership_view_gone *g, size_t n)
@@ -264,7 +283,7 @@ tenrec_status membership_view_unpack(const struct store_value *value, struct mem
     struct bytes_reader r = { .data = value->data, .len = value->len };
     struct membership_view v = { .version = 0 };
     size_t n, n_gone;
-    tenrec_status st;
+    tenrec_status st = TENREC_OK;
 
     if (bytes_read_u32(&r) != MAGIC)
         return tenrec_fail(err, TENREC_EPROTOCOL, "not a list of a group's members");
@@ -277,9 +296,10 @@ tenrec_status membership_view_unpack(const struct store_value *value, struct mem
     v.entry = memory_new(v.room, sizeof *v.entry);
     if (!v.entry)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu workers", n);
-    for (size_t i = 0; i < n && !r.bad; i++)
-        read_entry(&r, &v);
-    st = read_all_gone(&r, n_gone, &v, err);
+    for (size_t i = 0; i < n && st == TENREC_OK && !r.bad; i++)
+        st = read_entry(&r, &v, err);
+    if (st == TENREC_OK)
+        st = read_all_gone(&r, n_gone, &v, err);
     if (st == TENREC_OK && !r.bad)
         st = check_names(&v, &r.bad, err);
     if (st == TENREC_OK && r.bad)

@@ -142,10 +142,9 @@ tenrec_status requests_enter(const struct requests *q, struct membership_view *v
     tenrec_status st = TENREC_OK;
 
     for (size_t i = 0; i < q->n && st == TENREC_OK; i++) {
-        struct membership_view_entry e = { .id = q->list[i].id,
-                                           .incarnation = q->list[i].incarnation };
+        const struct membership_view_entry e = { q->list[i].id, q->list[i].incarnation,
+                                                 q->list[i].name };
 
-        snprintf(e.name, sizeof e.name, "%s", q->list[i].name);
         if (q->list[i].state == REQUEST_READY && !membership_view_by_id(v, e.id) &&
             !membership_view_by_name(v, e.name))
             st = membership_view_add(v, &e, err);

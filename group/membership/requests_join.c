@@ -22,14 +22,15 @@ static bool is_open(const struct request *q)
  * is taken. */
 static bool add_joiner(struct request *q, struct membership_view *v)
 {
-    struct membership_view_entry e = { .id = q->id, .incarnation = q->incarnation };
+    char name[TENREC_NAME_MAX + 1];
+    const struct membership_view_entry e = { q->id, q->incarnation, name };
 
     if (q->id < 0 || membership_view_by_id(v, q->id) ||
-        ranks_make_name(q->name, q->id, e.name, NULL) != TENREC_OK ||
-        ranks_check_name("worker name", e.name, NULL) != TENREC_OK ||
-        membership_view_by_name(v, e.name) || membership_view_add(v, &e, NULL) != TENREC_OK)
+        ranks_make_name(q->name, q->id, name, NULL) != TENREC_OK ||
+        ranks_check_name("worker name", name, NULL) != TENREC_OK ||
+        membership_view_by_name(v, name) || membership_view_add(v, &e, NULL) != TENREC_OK)
         return false;
-    snprintf(q->name, sizeof q->name, "%s", e.name);
+    snprintf(q->name, sizeof q->name, "%s", name);
     return true;
 }
 
@@ -59,14 +60,13 @@ static tenrec_status find_reserved(struct requests *q, const struct reservations
     *ret_open = 0;
     for (size_t i = 0; i < q->n && st == TENREC_OK; i++) {
         struct request *one = &q->list[i];
-        struct membership_view_entry e = { .id = one->id, .incarnation = one->incarnation };
+        const struct membership_view_entry e = { one->id, one->incarnation, one->name };
 
         if (is_open(one)) {
             take_reserved(one, s, v);
             *ret_open += is_open(one);
         } else if (one->kind == REQUEST_JOIN && one->state != REQUEST_REFUSED &&
                    !membership_view_by_id(v, e.id)) {
-            snprintf(e.name, sizeof e.name, "%s", one->name);
             st = membership_view_add(v, &e, err);
         }
     }
@@ -133,14 +133,13 @@ static tenrec_status reserve_all(struct membership_list *r, struct reservations 
                                  struct membership_view *v, uint64_t deadline_ns, bool *ret_lost,
                                  tenrec_error *err)
 {
-    struct membership_view_entry me = { .id = r->id, .incarnation = r->incarnation };
+    const struct membership_view_entry me = { r->id, r->incarnation, r->name };
     struct requests *q = &r->requests;
     int64_t last = 0;
     size_t open = 0;
     bool done = true;
     tenrec_status st = membership_list_list(r->store, deadline_ns, v, NULL, err);
 
-    snprintf(me.name, sizeof me.name, "%s", r->name);
     if (st == TENREC_OK && !membership_view_by_id(v, me.id))
         st = membership_view_add(v, &me, err);
     if (st == TENREC_OK)

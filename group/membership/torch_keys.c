@@ -41,7 +41,7 @@ static void add_view(struct bytes *b, const struct membership_view *v)
 }
 
 /* Reads "<name>-<id>", as torch writes it: a name may have '-' in it. */
-static bool read_item(const char *item, size_t len, struct membership_view_entry *ret)
+static bool read_item(const char *item, size_t len, struct torch_entry *ret)
 {
     size_t dash = len;
 
@@ -57,7 +57,7 @@ static bool read_item(const char *item, size_t len, struct membership_view_entry
 
 /* Returns true if the entry belongs to another worker. Ids and names are unique in the list, and
  * ours win, since the life of a torch worker cannot be checked. */
-static bool is_anothers(const struct membership_view_entry *e, const struct membership_view *before,
+static bool is_anothers(const struct torch_entry *e, const struct membership_view *before,
                         const struct membership_view *after)
 {
     const struct membership_view_entry *was = membership_view_by_id(before, e->id);
@@ -66,7 +66,7 @@ static bool is_anothers(const struct membership_view_entry *e, const struct memb
            !membership_view_by_name(after, e->name);
 }
 
-bool torch_keys_next(const char **list, struct membership_view_entry *ret)
+bool torch_keys_next(const char **list, struct torch_entry *ret)
 {
     while (**list) {
         const char *item = *list;
@@ -80,7 +80,7 @@ bool torch_keys_next(const char **list, struct membership_view_entry *ret)
 }
 
 static bool list_find_other(const char *list, const struct membership_view *v,
-                            struct membership_view_entry *ret)
+                            struct torch_entry *ret)
 {
     while (torch_keys_next(&list, ret)) {
         const struct membership_view_entry *ours = membership_view_by_id(v, ret->id);
@@ -92,8 +92,8 @@ static bool list_find_other(const char *list, const struct membership_view *v,
 }
 
 tenrec_status torch_keys_find_other(struct tenrec_store *torch, const struct membership_view *v,
-                                    uint64_t deadline_ns, struct membership_view_entry *ret,
-                                    bool *ret_found, tenrec_error *err)
+                                    uint64_t deadline_ns, struct torch_entry *ret, bool *ret_found,
+                                    tenrec_error *err)
 {
     struct store_value list;
     tenrec_status st = store_read(torch, TORCH_LIST, deadline_ns, &list, err);
@@ -107,7 +107,7 @@ static void add_others(struct bytes *b, const char *list, const struct membershi
                        const struct membership_view *after)
 {
     for (const char *end; *list; list = end) {
-        struct membership_view_entry e;
+        struct torch_entry e;
 
         end = list + strcspn(list, ",");
         if (!read_item(list, (size_t)(end - list), &e) || is_anothers(&e, before, after))

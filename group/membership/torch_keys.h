@@ -21,15 +21,21 @@ tenrec_status torch_keys_open(struct tenrec_store *whole, struct tenrec_store *p
                               const char *group, const char *run, struct tenrec_store **ret,
                               tenrec_error *err);
 
+/* An entry of that list. */
+struct torch_entry {
+    tenrec_peer id;
+    char name[TENREC_NAME_MAX + 1];
+};
+
 /* Reads the next entry of such a list, a text, and moves *list behind it; skips malformed ones.
- * Sets only its id and name. Returns false at the end. */
-bool torch_keys_next(const char **list, struct membership_view_entry *ret);
+ * Returns false at the end. */
+bool torch_keys_next(const char **list, struct torch_entry *ret);
 
 /* Finds the first entry of torch's list that is no member in `v`; *ret_found is false when there is
- * none. Sets only its id and name. */
+ * none. */
 tenrec_status torch_keys_find_other(struct tenrec_store *torch, const struct membership_view *v,
-                                    uint64_t deadline_ns, struct membership_view_entry *ret,
-                                    bool *ret_found, tenrec_error *err);
+                                    uint64_t deadline_ns, struct torch_entry *ret, bool *ret_found,
+                                    tenrec_error *err);
 
 /* A new member, borrowed. */
 struct torch_member {

@@ -94,32 +94,32 @@ static void member_remove(struct monitor *m, const struct membership_view_entry 
         k->id = -1;
 }
 
-/* Takes `record` always. */
-static tenrec_status member_add(struct monitor *m, const struct membership_view_entry *e,
-                                struct member *record, tenrec_error *err)
+/* Takes the record always. */
+static tenrec_status member_add(struct monitor *m, struct view_change *c, tenrec_error *err)
 {
     struct tenrec_worker *w = m->w;
-    struct known_member *k = known_add(m, record);
+    struct known_member *k = known_add(m, c->record);
     struct tenrec_member member = { .size = sizeof member,
-                                    .id = e->id,
-                                    .incarnation = (uint64_t)e->incarnation };
+                                    .id = c->id,
+                                    .incarnation = (uint64_t)c->incarnation };
     tenrec_status st;
 
     if (!k) {
-        member_free(record);
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for worker \"%s\"", e->name);
-    }
-    st = rref_context_set_name(rref_context_of(w), e->id, e->name, err);
-    if (st != TENREC_OK)
+        st = tenrec_fail(err, TENREC_ENOMEM, "no memory for worker \"%s\"", c->record->name);
+        member_free(c->record);
         return st;
-    disconnects_forget(w, e->id);
+    }
     member.name = k->record.name;
     member.address = k->record.address;
     member.token = k->record.token;
+    st = rref_context_set_name(rref_context_of(w), c->id, member.name, err);
+    if (st != TENREC_OK)
+        return st;
+    disconnects_forget(w, c->id);
     /* First: once the backend knows the member, its messages arrive. */
-    devices_joined(w, e->id, e->name, k->record.extra, k->record.extra_len);
+    devices_joined(w, c->id, member.name, k->record.extra, k->record.extra_len);
     chain_member_joined(w->chain, &member);
-    return peers_add(&w->peers, e->id, (uint64_t)e->incarnation, e->name, err);
+    return peers_add(&w->peers, c->id, (uint64_t)c->incarnation, member.name, err);
 }
 
 bool monitor_suspects(struct tenrec_worker *w, tenrec_peer peer)
@@ -204,12 +204,9 @@ static bool has_left_itself(struct monitor *m, const struct view_change *c)
 static tenrec_status apply_joined(struct monitor *m, struct view_change *c, int64_t version,
                                   tenrec_error *err)
 {
-    struct membership_view_entry e = { .id = c->id, .incarnation = c->incarnation };
-
-    snprintf(e.name, sizeof e.name, "%s", c->record->name);
     log_line(TENREC_LOG_INFO, m->w->self.name, "view %lld: '%s' (id %d) has joined",
-             (long long)version, e.name, (int)e.id);
-    return member_add(m, &e, c->record, err);
+             (long long)version, c->record->name, (int)c->id);
+    return member_add(m, c, err);
 }
 
 static void apply_left(struct monitor *m, struct view_change *c, int64_t version)
@@ -234,12 +231,12 @@ static tenrec_status view_replace(struct monitor *m, int64_t version, const stru
         if (c[i].kind == CHANGE_LEFT)
             membership_view_remove(&m->view, c[i].id, c[i].incarnation, c[i].died, c[i].by);
     for (size_t i = 0; i < n && st == TENREC_OK; i++) {
-        struct membership_view_entry e = { .id = c[i].id, .incarnation = c[i].incarnation };
+        const struct membership_view_entry e = { c[i].id, c[i].incarnation,
+                                                 peers_name(&m->w->peers, c[i].id) };
 
         view_log_add(&m->log, &c[i], batch);
         if (c[i].kind != CHANGE_JOINED)
             continue;
-        snprintf(e.name, sizeof e.name, "%s", peers_name(&m->w->peers, e.id));
         st = membership_view_add(&m->view, &e, err);
     }
     if (st != TENREC_OK)
@@ -500,9 +497,11 @@ bool monitor_hear(struct monitor *m, int64_t version, struct view_news *n)
 
 tenrec_status monitor_begin(struct monitor *m, tenrec_error *err)
 {
-    const struct membership *group = group_of(m->w)->membership;
-    tenrec_status st = membership_view_copy(&group->view, &m->view, err);
+    struct membership *group = group_of(m->w)->membership;
+    tenrec_status st = TENREC_OK;
 
+    m->view = group->view;
+    group->view = (struct membership_view){ .version = 0 };
     atomic_store(&m->w->calls->view_version, m->view.version);
     m->log.last = 1;
 

@@ -82,11 +82,13 @@ static void fake_monitor_make(struct monitor *m)
     *m = (struct monitor){ .w = &fake.worker, .incarnation = FAKE_LIFE, .view = { .version = 2 } };
     m->beats.rules = (struct heartbeat_rules){ UINT64_C(1000000000), 2 };
     pthread_mutex_init(&m->lock, NULL);
+    pthread_cond_init(&m->work, NULL);
     pthread_cond_init(&m->changed, NULL);
     for (tenrec_peer i = 0; i < FAKE_MEMBERS; i++) {
-        struct membership_view_entry e = { .id = i, .incarnation = FAKE_LIFE + i };
+        char name[16];
+        const struct membership_view_entry e = { i, FAKE_LIFE + i, name };
 
-        snprintf(e.name, sizeof e.name, "worker%d", i);
+        snprintf(name, sizeof name, "worker%d", i);
         worker_expect(membership_view_add(&m->view, &e, NULL));
     }
     worker_expect(heartbeats_follow(&m->beats, &m->view, 0, fake.now_ns, NULL));

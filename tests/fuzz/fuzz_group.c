@@ -70,7 +70,7 @@ static void fuzz_view(const uint8_t *data, size_t len)
     fuzz_expect(again.data && membership_view_unpack(&again, &second, NULL) == TENREC_OK);
     fuzz_expect(second.version == v.version && second.n == v.n && second.n_gone == v.n_gone);
     if (v.n) {
-        const struct membership_view_entry e = second.entry[v.n / 2];
+        const struct membership_view_entry e = second.entry[v.n / 2]; /* its name ends below */
 
         fuzz_expect(membership_view_remove(&second, e.id, e.incarnation, true, 0) &&
                     !membership_view_by_id(&second, e.id) &&
@@ -166,14 +166,15 @@ static void fuzz_member_list(const uint8_t *data, size_t len)
     s = store_with(keys[data[0] % (sizeof keys / sizeof keys[0])], data + 1, len - 1);
     if (membership_list_open(s, "default", "", 1000, &r, &err) == TENREC_OK) {
         struct membership_view_entry e[RECORDS];
+        char name[RECORDS][16];
         struct member m[RECORDS];
         struct reservations ids;
 
         if (membership_list_read(&r, 1, &v, &err) == TENREC_OK)
             membership_view_finish(&v);
         for (int i = 0; i < RECORDS; i++) {
-            e[i] = (struct membership_view_entry){ .id = i, .incarnation = i + 1 };
-            snprintf(e[i].name, sizeof e[i].name, "worker%d", i);
+            e[i] = (struct membership_view_entry){ i, i + 1, name[i] };
+            snprintf(name[i], sizeof name[i], "worker%d", i);
         }
         if (membership_list_records(&r, e, RECORDS, 1, m, &err) == TENREC_OK)
             for (int i = 0; i < RECORDS; i++)

@@ -8,9 +8,8 @@ static tenrec_error err;
 
 static void add(struct membership_view *v, tenrec_peer id, int64_t incarnation, const char *name)
 {
-    struct membership_view_entry e = { .id = id, .incarnation = incarnation };
+    const struct membership_view_entry e = { id, incarnation, name };
 
-    snprintf(e.name, sizeof e.name, "%s", name);
     assert_status(membership_view_add(v, &e, &err), &err);
 }
 

@@ -21,8 +21,10 @@ static void follow(int n)
     membership_view_finish(&view);
     view.version = 1;
     for (int i = 0; i < n; i++) {
-        struct membership_view_entry e = { .id = i, .incarnation = 100 + i };
-        snprintf(e.name, sizeof e.name, "w%d", i);
+        char name[16];
+        const struct membership_view_entry e = { i, 100 + i, name };
+
+        snprintf(name, sizeof name, "w%d", i);
         assert_status(membership_view_add(&view, &e, &err), &err);
     }
     assert_status(heartbeats_follow(&beats, &view, 1, now, &err), &err);

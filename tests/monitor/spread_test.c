@@ -23,9 +23,10 @@ static const struct spread_skips skips = { is_skipped, NULL };
 
 static void add(tenrec_peer id)
 {
-    struct membership_view_entry e = { .id = id, .incarnation = 100 + id };
+    char name[16];
+    const struct membership_view_entry e = { id, 100 + id, name };
 
-    snprintf(e.name, sizeof e.name, "w%d", id);
+    snprintf(name, sizeof name, "w%d", id);
     assert_status(membership_view_add(&view, &e, &err), &err);
 }
 

@@ -4,7 +4,6 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
-#include "group/membership/torch_keys.h"
 #include "group/store/bytes.h"
 #include "group/store/store.h"
 
@@ -129,7 +128,7 @@ const struct worker_list_entry *worker_list_find(const struct worker_list *r, co
 static tenrec_status list_read(struct tenrec_store *keys, uint64_t deadline_ns,
                                struct worker_list *ret, tenrec_error *err)
 {
-    struct membership_view_entry worker;
+    struct torch_entry worker;
     struct store_value list;
     tenrec_status st = store_read(keys, TORCH_LIST, deadline_ns, &list, err);
     const char *at = list.data ? list.data : "";

@@ -5,15 +5,15 @@
 #ifndef TENREC_MEMBER_WORKER_LIST_H
 #define TENREC_MEMBER_WORKER_LIST_H
 
-#include "group/membership/membership.h"
+#include "group/membership/torch_keys.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <tenrec/store.h>
 
 struct worker_list_entry {
-    struct membership_view_entry worker; /* id and name */
-    char *address;                       /* owns */
+    struct torch_entry worker;
+    char *address; /* owns */
 };
 
 struct worker_list {
