@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 enum { STACK = 256 << 10, BARRIERS = 10, PROCESSES_MAX = 64 };
+enum { MAKE, INIT, KNOW, FIRST, BARRIER, GATHER, JOINS, LEAVES, AGAIN, DIES, SHUTDOWN, STEPS };
 
 /* Hundreds of workers on two processors answer late. */
 #define HEARTBEAT "5s"
@@ -36,7 +37,9 @@ struct stage {
     int64_t limit_ms;
     char port[16];
     _Atomic uint64_t barrier_ns[BARRIERS]; /* as rank 0 has measured them */
-    _Atomic uint64_t version;              /* of the view before the guest comes */
+    /* Of each step: the first worker began, the last has ended. */
+    _Atomic uint64_t begin_ns[STEPS], end_ns[STEPS];
+    _Atomic uint64_t version; /* of the view before the guest comes */
 };
 
 struct actor {
@@ -166,8 +169,6 @@ static tenrec_status actor_see_died(struct actor *a, tenrec_error *err)
     return actor_see(a, 4, err);
 }
 
-enum { MAKE, INIT, KNOW, FIRST, BARRIER, GATHER, JOINS, LEAVES, AGAIN, DIES, SHUTDOWN, STEPS };
-
 static const struct {
     const char *name;
     tenrec_status (*run)(struct actor *a, tenrec_error *err);
@@ -192,6 +193,22 @@ static bool step_is_in(int i, const struct stage *s)
     return s->elastic || !steps[i].elastic;
 }
 
+static void note_begin(struct stage *s, int step)
+{
+    uint64_t none = 0;
+
+    atomic_compare_exchange_strong(&s->begin_ns[step], &none, samples_now_ns());
+}
+
+static void note_end(struct stage *s, int step)
+{
+    const uint64_t now_ns = samples_now_ns();
+    uint64_t last_ns = atomic_load(&s->end_ns[step]);
+
+    while (last_ns < now_ns && !atomic_compare_exchange_weak(&s->end_ns[step], &last_ns, now_ns))
+        ;
+}
+
 static void *actor_main(void *arg)
 {
     struct actor *a = arg;
@@ -201,12 +218,14 @@ static void *actor_main(void *arg)
         if (!step_is_in(i, a->stage))
             continue;
         meet(a->stage, i <= DIES);
+        note_begin(a->stage, i);
         if (actor_is_guest(a) && i == DIES)
             raise(SIGKILL);
         if ((!actor_is_guest(a) || steps[i].guest) && steps[i].run(a, &err) != TENREC_OK) {
             fprintf(stderr, "simulate: rank %d: %s: %s\n", a->rank, steps[i].name, err.text);
             _exit(1);
         }
+        note_end(a->stage, i);
         meet(a->stage, i < DIES);
     }
     tenrec_worker_drop(a->worker);
@@ -313,14 +332,11 @@ static void stage_lead(struct stage *s, const pid_t *p)
     long before = rss_kib(p, s->processes), after = 0;
 
     for (int i = 0; i < STEPS; i++) {
-        uint64_t begin;
-
         if (!step_is_in(i, s))
             continue;
         meet(s, i <= DIES);
-        begin = samples_now_ns();
         meet(s, i < DIES);
-        took_s[i] = (double)(samples_now_ns() - begin) / 1e9;
+        took_s[i] = (double)(atomic_load(&s->end_ns[i]) - atomic_load(&s->begin_ns[i])) / 1e9;
         requests[i] = stage_requests(s);
         if (i == GATHER)
             after = rss_kib(p, s->processes);
