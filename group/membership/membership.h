@@ -73,6 +73,7 @@ struct membership_life {
 
 struct membership_view {
     int64_t version; /* grows by one with each change; 0: no worker ever joined */
+    uint64_t sum;    /* the same for equal sets of lives: membership_view_sum_of all */
     size_t n, room;
     struct membership_view_entry *entry; /* owns; by id */
     size_t n_gone, room_gone;
@@ -102,6 +103,8 @@ const struct membership_view_entry *membership_view_find(const struct membership
 /* The entry of a life that ended. */
 const struct membership_view_gone *membership_view_find_gone(const struct membership_view *v,
                                                              int64_t incarnation);
+
+uint64_t membership_view_sum_of(tenrec_peer id, int64_t incarnation);
 
 /* The lowest free id; -1: all are taken. */
 tenrec_peer membership_view_free_id(const struct membership_view *v);

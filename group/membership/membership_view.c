@@ -103,6 +103,16 @@ const struct membership_view_gone *membership_view_find_gone(const struct member
     return NULL;
 }
 
+/* The finaliser of splitmix64. */
+uint64_t membership_view_sum_of(tenrec_peer id, int64_t incarnation)
+{
+    uint64_t x = (uint64_t)incarnation * RANKS_MAX + (uint64_t)id;
+
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
 tenrec_peer membership_view_free_id(const struct membership_view *v)
 {
     size_t id = 0;
@@ -130,6 +140,7 @@ tenrec_status membership_view_add(struct membership_view *v, const struct member
     v->entry[at] = *e;
     v->entry[at].name = name;
     v->n++;
+    v->sum += membership_view_sum_of(e->id, e->incarnation);
     return TENREC_OK;
 }
 
@@ -166,6 +177,7 @@ bool membership_view_remove(struct membership_view *v, tenrec_peer id, int64_t i
     if (!membership_view_find(v, id, incarnation))
         return false;
     v->n--;
+    v->sum -= membership_view_sum_of(id, incarnation);
     name_free(v->entry[at].name);
     memmove(v->entry + at, v->entry + at + 1, (v->n - at) * sizeof v->entry[0]);
     view_note_gone(v, &(struct membership_view_gone){ incarnation, died, by });
@@ -222,6 +234,7 @@ static tenrec_status read_entry(struct bytes_reader *r, struct membership_view *
         return TENREC_OK;
     }
     e->id = (tenrec_peer)id;
+    v->sum += membership_view_sum_of(e->id, e->incarnation);
     if (!(e->name = memory_text(name)))
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for worker \"%s\"", name);
     v->n++;

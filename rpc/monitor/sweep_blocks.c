@@ -115,7 +115,7 @@ void sweep_pack_changes(struct monitor *m, uint64_t after, bool all, struct byte
         whole = false;
         n = pack_list(m, since, whole, &list);
     }
-    view_news_begin(ret, whole ? m->view.n : 0, view_news_sum(&m->view), n);
+    view_news_begin(ret, whole ? m->view.n : 0, m->view.sum, n);
     bytes_add(ret, list.data, list.len);
     ret->failed = ret->failed || list.failed;
     bytes_free(&list);

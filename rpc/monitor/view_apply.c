@@ -415,7 +415,7 @@ static bool name_is_free(struct monitor *m, const struct view_news *n, const cha
  * their sender, whatever view they began with. */
 static bool news_connect(struct monitor *m, struct view_news *n)
 {
-    uint64_t sum = view_news_sum(&m->view);
+    uint64_t sum = m->view.sum;
     size_t members = m->view.n, kept = 0;
     bool fit = n->members > 0;
 
@@ -431,10 +431,10 @@ static bool news_connect(struct monitor *m, struct view_news *n)
         }
         if (there) {
             members--;
-            sum -= view_news_sum_of(c->id, c->incarnation);
+            sum -= membership_view_sum_of(c->id, c->incarnation);
         } else {
             members++;
-            sum += view_news_sum_of(c->id, c->incarnation);
+            sum += membership_view_sum_of(c->id, c->incarnation);
             fit = fit && name_is_free(m, n, c->record->name);
         }
         n->change[kept++] = *c;

@@ -56,25 +56,6 @@ void view_log_finish(struct view_log *l)
 
 /* ---- bytes ----------------------------------------------------------------------- */
 
-/* The finaliser of splitmix64. */
-uint64_t view_news_sum_of(tenrec_peer id, int64_t incarnation)
-{
-    uint64_t x = (uint64_t)incarnation * RANKS_MAX + (uint64_t)id;
-
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return x ^ (x >> 31);
-}
-
-uint64_t view_news_sum(const struct membership_view *v)
-{
-    uint64_t sum = 0;
-
-    for (size_t i = 0; i < v->n; i++)
-        sum += view_news_sum_of(v->entry[i].id, v->entry[i].incarnation);
-    return sum;
-}
-
 void view_news_begin(struct bytes *b, size_t members, uint64_t sum, size_t n)
 {
     bytes_add_u64(b, members);

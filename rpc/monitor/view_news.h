@@ -43,14 +43,10 @@ void view_log_finish(struct view_log *l);
 /* Changes that lead to a view; with none a reader only hears of its version. */
 struct view_news {
     size_t members;             /* of that view; 0: the changes are incomplete */
-    uint64_t sum;               /* view_news_sum of that view */
+    uint64_t sum;               /* of that view */
     struct view_change *change; /* owns */
     size_t n;
 };
-
-/* The same for equal sets of lives. */
-uint64_t view_news_sum(const struct membership_view *v);
-uint64_t view_news_sum_of(tenrec_peer id, int64_t incarnation);
 
 /* `record`: of a member that joined. */
 void view_news_begin(struct bytes *b, size_t members, uint64_t sum, size_t n);

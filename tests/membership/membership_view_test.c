@@ -120,6 +120,8 @@ TEST(view_is_the_same_after_its_bytes)
     struct membership_view v = some(), back;
     struct store_value bytes;
 
+    const uint64_t some_sum = v.sum;
+
     assert_true(membership_view_remove(&v, 0, 1, true, 4));
     membership_view_pack(&v, &bytes);
     assert_non_null(bytes.data);
@@ -127,6 +129,7 @@ TEST(view_is_the_same_after_its_bytes)
     assert_int_equal(back.version, 7);
     assert_int_equal(back.n, 2);
     assert_string_equal(back.entry[1].name, "four-4");
+    assert_true(back.sum == v.sum && v.sum != some_sum);
     assert_int_equal(back.gone[0].by, 4);
     membership_view_finish(&back);
     membership_view_finish(&v);
