@@ -78,6 +78,26 @@ struct tenrec_msg *rpc_message_new_around(const struct payload_owner *payload, v
     return msg;
 }
 
+struct tenrec_msg *rpc_message_copy(const struct tenrec_msg *msg)
+{
+    struct tenrec_msg *copy = rpc_message_new(msg->payload_len, msg->n_tensors);
+
+    if (!copy)
+        return NULL;
+    copy->type = msg->type;
+    copy->flags = msg->flags;
+    if (msg->payload_len)
+        memcpy(copy->payload, msg->payload, (size_t)msg->payload_len);
+    for (uint32_t i = 0; i < msg->n_tensors; i++) {
+        struct tenrec_tensor *t = rpc_message_owner(msg, i);
+
+        *tenrec_msg_tensor(copy, i) = *tenrec_msg_tensor(msg, i);
+        if (t)
+            rpc_message_set_owner(copy, i, tenrec_tensor_share(t));
+    }
+    return copy;
+}
+
 void *rpc_message_take_payload(struct tenrec_msg *msg)
 {
     void *owner;

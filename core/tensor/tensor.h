@@ -97,6 +97,10 @@ struct payload_owner {
 struct tenrec_msg *rpc_message_new_around(const struct payload_owner *payload, void *data,
                                           uint64_t payload_len, uint32_t n_tensors);
 
+/* A message of that type and flags with a copy of the payload, and with the same tensors, whose
+ * memory both keep. NULL: out of memory. */
+struct tenrec_msg *rpc_message_copy(const struct tenrec_msg *msg);
+
 /* Takes the payload with its owner; NULL without an owner, and for a message of another maker. */
 void *rpc_message_take_payload(struct tenrec_msg *msg);
 

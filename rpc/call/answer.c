@@ -4,6 +4,7 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/base/probe.h"
+#include "core/tensor/tensor.h"
 #include "rpc/call/calls.h"
 #include "rpc/call/transfer.h"
 #include "rpc/value/codec.h"
@@ -86,6 +87,12 @@ void answer_send(struct tenrec_worker *w, tenrec_peer to, int64_t id,
     }
     PROBE3(message__sent, msg->type, to, msg->payload_len);
     w->calls->port->send(w->calls->port->sender, to, msg, done);
+}
+
+void answer_copy(struct tenrec_worker *w, tenrec_peer to, int64_t id,
+                 const struct tenrec_route *route, const struct tenrec_msg *msg)
+{
+    answer_send(w, to, id, route, rpc_message_copy(msg), NULL);
 }
 
 void answer_error(struct tenrec_worker *w, tenrec_peer to, int64_t id,

@@ -173,6 +173,10 @@ void answer_send(struct tenrec_worker *w, tenrec_peer to, int64_t id,
                  const struct tenrec_route *route, struct tenrec_msg *msg,
                  struct rref_transfer *transfer);
 
+/* The same with a copy of `msg`, without references. */
+void answer_copy(struct tenrec_worker *w, tenrec_peer to, int64_t id,
+                 const struct tenrec_route *route, const struct tenrec_msg *msg);
+
 /* Returns true if the backend may refuse to send `msg`, for more than a broken connection: then its
  * sender asks for the end of the send, and the caller gets the reason. */
 bool answer_is_followed(const struct tenrec_msg *msg);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gather_end.c - the end of a gather: its values, or its error, to all that have joined. */
 #include "core/base/memory.h"
+#include "rpc/call/call.h"
 #include "rpc/call/calls.h"
 #include "rpc/future/future.h"
 #include "rpc/future/worker.h"
 #include "rpc/gather/gather.h"
 #include "rpc/gather/gather_set.h"
+#include "rpc/value/codec.h"
 
 #include <stdlib.h>
 
@@ -28,18 +30,36 @@ void gather_part_fail(struct tenrec_worker *w, struct gather_part *p, const tenr
         answer_error(w, p->id, p->msg_id, &p->route, true, why);
 }
 
-void gather_part_complete(struct tenrec_worker *w, struct gather_part *p,
-                          const struct tenrec_value *result)
+static void complete_own(struct gather_part *p, const struct tenrec_value *result)
 {
     struct tenrec_value *copy = NULL;
     tenrec_error why;
 
-    if (!p->future)
-        answer_value(w, p->id, p->msg_id, &p->route, TENREC_MSG_GATHER_RET, result);
-    else if (tenrec_value_copy(result, &copy, &why) == TENREC_OK)
+    if (tenrec_value_copy(result, &copy, &why) == TENREC_OK)
         future_complete_value(p->future, copy);
     else
         future_complete_error(p->future, &why);
+}
+
+void gather_parts_complete(struct tenrec_worker *w, struct gather *g,
+                           const struct tenrec_value *result)
+{
+    struct tenrec_msg *msg = NULL;
+    tenrec_error why;
+    tenrec_status st = codec_write_value(result, TENREC_MSG_GATHER_RET, &msg, &why);
+
+    for (size_t i = 0; i < g->n; i++) {
+        struct gather_part *p = &g->part[i];
+
+        if (p->future)
+            complete_own(p, result);
+        else if (st == TENREC_OK)
+            answer_copy(w, p->id, p->msg_id, &p->route, msg);
+        else
+            answer_error(w, p->id, p->msg_id, &p->route, true, &why);
+    }
+    if (msg)
+        msg->release(msg);
 }
 
 void gather_end_fail(struct tenrec_worker *w, struct gather *g, const tenrec_error *why)
@@ -113,8 +133,7 @@ void gather_end_complete(struct tenrec_worker *w, struct gather *g)
         gather_name(w, g, 0, item, entry);
         result = tenrec_value_map(entry, g->tree.n);
     }
-    for (size_t i = 0; i < g->n; i++)
-        gather_part_complete(w, &g->part[i], &result);
+    gather_parts_complete(w, g, &result);
     free(item);
     free(entry);
     gather_drop(g);

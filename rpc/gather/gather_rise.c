@@ -79,8 +79,7 @@ static void rise_answered(struct tenrec_future *f, void *arg)
     tenrec_error why;
 
     if (future_result(f, &why) == TENREC_OK) {
-        for (size_t i = 0; i < r->g->n; i++)
-            gather_part_complete(r->w, &r->g->part[i], f->value ? f->value : &nil);
+        gather_parts_complete(r->w, r->g, f->value ? f->value : &nil);
         gather_drop(r->g);
     } else {
         rise_fail(r->w, r->g, &why);

@@ -167,10 +167,11 @@ void gather_end_fail(struct tenrec_worker *w, struct gather *g, const tenrec_err
 /* The root has the values of all. */
 void gather_end_complete(struct tenrec_worker *w, struct gather *g);
 
-/* End the gather for one part. */
+/* Fails the gather for one part. */
 void gather_part_fail(struct tenrec_worker *w, struct gather_part *p, const tenrec_error *why);
-void gather_part_complete(struct tenrec_worker *w, struct gather_part *p,
-                          const struct tenrec_value *result);
+/* Gives all parts the result, which is encoded once. */
+void gather_parts_complete(struct tenrec_worker *w, struct gather *g,
+                           const struct tenrec_value *result);
 
 /* The values of all parts, as one list; nil if all are. *ret_item: owns, free() it; the list
  * borrows it and the values of the parts. errors: ENOMEM */

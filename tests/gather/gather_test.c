@@ -354,6 +354,55 @@ TEST(gather_collects_the_values_of_a_tree)
     cluster_close(&c, TENREC_GRACEFUL);
 }
 
+/* Some are sent in a message, some beside it. */
+static void *gather_tensors(void *arg)
+{
+    struct together *t = arg;
+    const int64_t n = t->rank % 2 ? 3 : 1 << 18;
+    struct tenrec_value mine, *all = NULL;
+    struct tenrec_tensor *tensor;
+    tenrec_error err;
+
+    if (tenrec_tensor_new(TENREC_FLOAT32, 1, &n, &tensor, &err) != TENREC_OK) {
+        t->why = "no tensor";
+        return NULL;
+    }
+    for (int64_t i = 0; i < n; i++)
+        ((float *)tenrec_tensor_desc(tensor)->data)[i] = (float)t->rank;
+    mine = tenrec_value_tensor(tensor);
+    if (tenrec_worker_all_gather(t->w, &mine, t->names, t->n, CLUSTER_LONG_MS, &all, &err) !=
+        TENREC_OK)
+        t->why = "gather failed";
+    for (size_t k = 0; all && k < TREE; k++) {
+        const char name[] = { 'w', 'o', 'r', 'k', 'e', 'r', (char)('0' + k), '\0' };
+        const struct tenrec_value *v = tenrec_value_find(all, name);
+        size_t count = 0;
+        void *data;
+
+        if (!v || v->type != TENREC_VALUE_TENSOR ||
+            tenrec_tensor_expect(v->u.tensor, TENREC_FLOAT32, 1, &data, &count, &err) !=
+                TENREC_OK ||
+            count != (k % 2 ? 3 : 1 << 18) || ((float *)data)[0] != (float)k ||
+            ((float *)data)[count - 1] != (float)k)
+            t->why = "wrong tensor";
+    }
+    tenrec_value_drop(all);
+    tenrec_tensor_drop(tensor);
+    return NULL;
+}
+
+TEST(gather_collects_the_tensors_of_a_tree)
+{
+    struct together t[TREE];
+    pthread_t thread[TREE];
+    struct cluster c;
+
+    tree_open(&c);
+    tree_start(&c, t, thread, TREE, gather_tensors, NULL);
+    tree_finish(t, thread, TREE);
+    cluster_close(&c, TENREC_GRACEFUL);
+}
+
 /* All names are as good as none. */
 static void *barrier_by_names_or_none(void *arg)
 {
