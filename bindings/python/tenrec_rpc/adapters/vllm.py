@@ -5,11 +5,11 @@
 
     register()                                       # in the trainer and in each process of vLLM
     llm = LLM(model, weight_transfer_config=WeightTransferConfig(backend="tenrec"))
-    trainer = WeightTransferTrainerFactory.trainer_init("tenrec", config, TenrecTrainerInitInfo(rank=0), client=client, source=ModuleSource(model))
+    trainer = WeightTransferTrainerFactory.trainer_init(TenrecTrainerInitInfo(rank=0), client=client, source=ModuleSource(model))
     trainer.send_weights()                           # after each step, on every rank
 
-The trainer publishes a version, each worker of vLLM pulls it. The interface is that of vLLM's documentation; the
-adapter has not been run with vLLM itself. See docs/adapters.md.
+The trainer publishes a version, each worker of vLLM pulls it. The engines are tested with the classes of vLLM 0.33, but in
+no worker of vLLM, which needs a GPU. See docs/adapters.md.
 """
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ import contextlib
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
-from vllm.config import WeightTransferConfig
 from vllm.distributed.weight_transfer.base import (TrainerInitInfo, TrainerWeightTransferEngine, WeightTransferEngine, WeightTransferInitInfo,
                                                    WeightTransferUpdateInfo)
 from vllm.distributed.weight_transfer.factory import WeightTransferEngineFactory, WeightTransferTrainerFactory
@@ -130,11 +129,6 @@ class TenrecEngine(WeightTransferEngine[TenrecInitInfo, TenrecUpdateInfo]):
         if node is not None:
             node.close()
 
-    @staticmethod
-    def trainer_send_weights(iterator: Iterator[Any], trainer_args: Any) -> None:
-        """The trainer's side of vLLM before 0.29."""
-        raise NotImplementedError("the backend 'tenrec' sends by WeightTransferTrainerFactory.trainer_init('tenrec', ...)")
-
 
 @dataclass
 class TenrecTrainerInitInfo(TrainerInitInfo):
@@ -143,23 +137,25 @@ class TenrecTrainerInitInfo(TrainerInitInfo):
     host  address of this host for vLLM's workers; None: they are on this host
     """
 
+    backend: ClassVar[str] = NAME
     host: str | None = None
     weights: str = "policy"
     timeout_s: float = LIMIT_S
 
 
-class TenrecTrainerEngine(TrainerWeightTransferEngine[WeightTransferConfig, TenrecTrainerInitInfo]):
+class TenrecTrainerEngine(TrainerWeightTransferEngine[TenrecTrainerInitInfo]):
     """At a trainer: publishes the weights of its source as a version, and has vLLM load it."""
 
     init_info_cls = TenrecTrainerInitInfo
-    config_cls = WeightTransferConfig
     _node: _Node | None = None
     _version = 0
 
     @classmethod
-    def trainer_init(cls, config: WeightTransferConfig, init_info: TenrecTrainerInitInfo, *, client: Any, source: Any) -> TenrecTrainerEngine:
+    def trainer_init(cls, init_info: TenrecTrainerInitInfo, *, client: Any, source: Any = None) -> TenrecTrainerEngine:
         """Makes the engine of a rank. That of rank 0 has the worker which vLLM's workers read from."""
-        made = cls(config, client=client, source=source, is_sender=init_info.is_sender)
+        if source is None:
+            raise ValueError("the backend 'tenrec' sends the weights of a source, which is missing")
+        made = cls(client=client, source=source, is_sender=init_info.is_sender)
         if made.is_sender:
             made._node = node = _Node("trainer", init_info.host, init_info.timeout_s)
             try:
@@ -174,7 +170,9 @@ class TenrecTrainerEngine(TrainerWeightTransferEngine[WeightTransferConfig, Tenr
     def send_weights(self) -> None:
         """Publishes a version without a copy of host memory, and returns when vLLM has loaded it and nobody reads it."""
         tensors = {}
-        for name, tensor in self.source:  # on every rank: it may gather
+        for name, tensor in _pairs(self.source):  # on every rank: it may gather
+            if self.is_sender and tensor is None:
+                raise ValueError(f"rank 0 has no tensor of '{name}': the backend 'tenrec' publishes what rank 0 has")
             if self.is_sender:
                 tensors[name] = tensor.detach().cpu().contiguous()
         if not self.is_sender:
@@ -226,6 +224,17 @@ class _Node:
             end()
         with contextlib.suppress(tenrec.Error):  # the worker is down, also after an error
             self.worker.shutdown(graceful=False)
+
+
+def _pairs(source: Any) -> Iterator[tuple[str, Any]]:
+    """The whole tensors of a source, by name: of vLLM 0.33, or of an earlier one, which has none of what other ranks have."""
+    if not hasattr(source, "iter_full"):
+        return iter(source)
+    missing = [meta.name for meta in source.metadata if meta.owners is not None and 0 not in meta.owners]
+    if missing:
+        raise ValueError(f"rank 0 does not own '{missing[0]}': the backend 'tenrec' publishes what rank 0 has")
+    pairs: Iterator[tuple[str, Any]] = source.iter_full()
+    return pairs
 
 
 def _sent(tensor: torch.Tensor) -> torch.Tensor:
