@@ -18,7 +18,7 @@
 #define WINDOW_MS 1000    /* that nothing happens in is what is looked at */
 #define WINDOWS 5         /* one good window is enough, too */
 #define FROZEN_MS 1000    /* a process is stopped for */
-#define FROZEN_ATTEMPTS 2 /* that may fail */
+#define FROZEN_ATTEMPTS 5 /* that may fail */
 
 static const char *transport;
 
