@@ -84,7 +84,7 @@ bool monitor_find_dead(struct monitor *m)
 
         if (!one->suspected || !(k = known_find(m, one->id, one->incarnation)))
             continue;
-        /* One that leaves may end before the news that it has left. */
+        /* A leaving member may end before the news that it has left. */
         if (k->leaving || !member_was_here(&k->record))
             continue;
         if (member_runs_here(&k->record))
