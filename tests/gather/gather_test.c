@@ -337,6 +337,19 @@ static void tree_finish(const struct together *t, const pthread_t *thread, size_
             fail_msg("worker %zu: %s", i, t[i].why);
 }
 
+/* All members of a new group do it together. */
+static void tree_run(void *(*run)(void *), const char *const *names)
+{
+    struct together t[TREE];
+    pthread_t thread[TREE];
+    struct cluster c;
+
+    tree_open(&c);
+    tree_start(&c, t, thread, TREE, run, names);
+    tree_finish(t, thread, TREE);
+    cluster_close(&c, TENREC_GRACEFUL);
+}
+
 TEST(gather_collects_the_values_of_a_tree)
 {
     static const char *const names[] = { "worker6", "worker5", "worker4", "worker3",
@@ -393,14 +406,7 @@ static void *gather_tensors(void *arg)
 
 TEST(gather_collects_the_tensors_of_a_tree)
 {
-    struct together t[TREE];
-    pthread_t thread[TREE];
-    struct cluster c;
-
-    tree_open(&c);
-    tree_start(&c, t, thread, TREE, gather_tensors, NULL);
-    tree_finish(t, thread, TREE);
-    cluster_close(&c, TENREC_GRACEFUL);
+    tree_run(gather_tensors, NULL);
 }
 
 /* All names are as good as none. */
@@ -419,14 +425,8 @@ TEST(gather_of_all_names_meets_that_of_the_group)
 {
     static const char *const names[] = { "worker6", "worker5", "worker4", "worker3",
                                          "worker2", "worker1", "worker0" };
-    struct together t[TREE];
-    pthread_t thread[TREE];
-    struct cluster c;
 
-    tree_open(&c);
-    tree_start(&c, t, thread, TREE, barrier_by_names_or_none, names);
-    tree_finish(t, thread, TREE);
-    cluster_close(&c, TENREC_GRACEFUL);
+    tree_run(barrier_by_names_or_none, names);
 }
 
 static void *barrier_without_worker1(void *arg)
