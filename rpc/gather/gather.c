@@ -8,176 +8,15 @@
 #include "core/base/memory.h"
 #include "rpc/call/call.h"
 #include "rpc/call/calls.h"
-#include "rpc/call/service.h"
 #include "rpc/future/future.h"
 #include "rpc/future/thread_state.h"
 #include "rpc/future/worker.h"
 #include "rpc/gather/gather_set.h"
-#include "rpc/value/codec.h"
 #include "rpc/value/value.h"
 
 #include <stdlib.h>
 
 enum { LATE_MS = 1000 /* another thread is completing a gather */ };
-
-/* A GATHER request, which waits as an ask while our view may lack a member of its set. */
-struct gather_request {
-    struct ask ask; /* first; its version is 0 in a static group */
-    struct gather_part part;
-    struct tenrec_value *in; /* owns; the next three are borrowed from it */
-    const char *key;
-    const struct tenrec_value *value;
-    const char *why; /* the sender, or one below it, cannot join; NULL: it does */
-    int64_t number, status;
-};
-
-static void gather_request_free(struct gather_request *r)
-{
-    tenrec_value_drop(r->in);
-    free(r);
-}
-
-static tenrec_status gather_read(const struct tenrec_worker *w, const struct tenrec_msg *msg,
-                                 struct gather_request *r, tenrec_error *err)
-{
-    int64_t ms;
-    tenrec_status st;
-
-    /* Our own part needs no message: a forged message would replace it. */
-    if (r->part.id < 0 || r->part.id == w->self.id)
-        return tenrec_fail(err, TENREC_EUNSUPPORTED,
-                           "only other members of the group ask for a gather");
-    st = codec_read_value(msg, &r->in, err);
-    if (st == TENREC_OK && r->in->type != TENREC_VALUE_ARRAY)
-        st = tenrec_fail(err, TENREC_EPROTOCOL, "malformed gather: the payload is not an array");
-    if (st == TENREC_OK)
-        st = tenrec_value_unpack(r->in->u.array, r->in->n, err, "siiv|iis", &r->key, &r->number,
-                                 &ms, &r->value, &r->ask.version, &r->status, &r->why);
-    if (st == TENREC_OK && (r->number < 0 || ms <= 0 || r->ask.version < 0 ||
-                            (r->why && (r->status >= 0 || r->status < INT32_MIN))))
-        st = tenrec_fail(err, TENREC_EPROTOCOL,
-                         "malformed gather: negative number, limit or version, or no status");
-    if (st == TENREC_OK)
-        r->ask.deadline_ns =
-            ms == TENREC_TIMEOUT_NONE ? CLOCK_NEVER : clock_deadline_ms((uint64_t)ms);
-    return st;
-}
-
-static tenrec_status gather_enter(struct tenrec_worker *w, const struct participants *s,
-                                  struct gather_request *r, tenrec_error *err)
-{
-    tenrec_status st;
-
-    if (r->why)
-        return tenrec_fail(err, (tenrec_status)r->status, "%s", r->why);
-    st = tenrec_value_copy(r->value, &r->part.value, err);
-    if (st != TENREC_OK)
-        return st;
-    st = gather_join(w, s, r->number, r->ask.deadline_ns, &r->part, err);
-    if (st != TENREC_OK)
-        tenrec_value_drop(r->part.value);
-    return st;
-}
-
-/* A set as we know it, if no member came or went since. `key`: NULL for the whole group. */
-static struct participants *gather_find_known(struct tenrec_worker *w, const char *key)
-{
-    struct gathers *gs = gathers_of(w);
-    const uint64_t changes = atomic_load(&w->peers.changes);
-    struct participants *found = NULL;
-
-    pthread_mutex_lock(&gs->lock);
-    for (int i = 0; i < GATHER_KNOWN && !found; i++) {
-        struct participants *s = gs->known[i];
-
-        if (s && s->changes == changes && (key ? strcmp(s->key, key) == 0 : s->whole))
-            found = participants_share(s);
-    }
-    pthread_mutex_unlock(&gs->lock);
-    return found;
-}
-
-static void gather_note(struct tenrec_worker *w, struct participants *s)
-{
-    struct gathers *gs = gathers_of(w);
-    struct participants **at = &gs->known[s->whole ? GATHER_WHOLE : GATHER_OTHER];
-
-    pthread_mutex_lock(&gs->lock);
-    participants_drop(*at);
-    *at = participants_share(s);
-    pthread_mutex_unlock(&gs->lock);
-}
-
-static tenrec_status gather_find_set(struct tenrec_worker *w, const char *const *names, size_t n,
-                                     struct participants **ret, tenrec_error *err)
-{
-    tenrec_status st;
-
-    if (!names && (*ret = gather_find_known(w, NULL)))
-        return TENREC_OK;
-    st = participants_of_names(&w->peers, names, n, ret, err);
-    if (st == TENREC_OK && !names)
-        gather_note(w, *ret);
-    return st;
-}
-
-static tenrec_status gather_find_key(struct tenrec_worker *w, const char *key,
-                                     struct participants **ret, tenrec_error *err)
-{
-    tenrec_status st;
-
-    if ((*ret = gather_find_known(w, key)))
-        return TENREC_OK;
-    st = participants_of_key(&w->peers, key, ret, err);
-    if (st == TENREC_OK)
-        gather_note(w, *ret);
-    return st;
-}
-
-/* Also once our view is as new as the sender's, or its limit expires. */
-static void gather_request_take(struct tenrec_worker *w, struct ask *a)
-{
-    struct gather_request *r = (struct gather_request *)(void *)a;
-    struct participants *s;
-    tenrec_error why;
-    tenrec_status st = gather_find_key(w, r->key, &s, &why);
-    const bool known = st == TENREC_OK;
-
-    if (known)
-        st = gather_enter(w, s, r, &why);
-    else if (w->calls->view_wait(w, a))
-        r = NULL;
-    if (r && st != TENREC_OK) {
-        answer_error(w, r->part.id, r->part.msg_id, &r->part.route, true, &why);
-        gather_refuse(w, known ? s->key : r->key, s, r->number, r->part.id, &why);
-    }
-    participants_drop(s);
-    if (r)
-        gather_request_free(r);
-}
-
-void gather_arrived(struct tenrec_worker *w, tenrec_peer from, struct tenrec_msg *msg)
-{
-    struct gather_request *r = memory_new(1, sizeof *r);
-    tenrec_error why;
-    tenrec_status st;
-
-    if (r) {
-        r->ask = (struct ask){ .from = from, .ready = gather_request_take };
-        r->part = (struct gather_part){ .id = from, .msg_id = msg->id, .route = msg->route };
-        st = gather_read(w, msg, r, &why);
-    } else {
-        st = memory_fail(&why);
-    }
-    if (st != TENREC_OK) {
-        answer_error(w, from, msg->id, &msg->route, true, &why);
-        if (r)
-            gather_request_free(r);
-    }
-    msg->release(msg);
-    if (st == TENREC_OK)
-        gather_request_take(w, &r->ask);
-}
 
 /* A barrier has no values: nil. */
 static struct tenrec_value gather_own_list(const struct tenrec_value *value)
@@ -186,10 +25,9 @@ static struct tenrec_value gather_own_list(const struct tenrec_value *value)
                  : tenrec_value_nil();
 }
 
-static tenrec_status gather_lead(struct tenrec_worker *w, const struct participants *s,
-                                 int64_t number, uint64_t deadline_ns,
-                                 const struct tenrec_value *value, struct tenrec_future **ret,
-                                 tenrec_error *err)
+static tenrec_status gather_lead(struct tenrec_worker *w, struct participants *s, int64_t number,
+                                 uint64_t deadline_ns, const struct tenrec_value *value,
+                                 struct tenrec_future **ret, tenrec_error *err)
 {
     const struct tenrec_value list = gather_own_list(value);
     struct gather_part part = { .id = w->self.id };
@@ -199,7 +37,7 @@ static tenrec_status gather_lead(struct tenrec_worker *w, const struct participa
     if (st == TENREC_OK)
         st = tenrec_value_copy(&list, &part.value, err);
     if (st != TENREC_OK) {
-        gather_refuse(w, s->key, s, number, part.id, err);
+        gather_refuse(w, s, number, part.id, err);
         tenrec_future_drop(f);
         return st;
     }
@@ -222,7 +60,7 @@ static tenrec_status gather_follow(struct tenrec_worker *w, const struct partici
                                    struct tenrec_future **ret, tenrec_error *err)
 {
     const struct tenrec_value list = gather_own_list(value);
-    const struct gather_rise r = { .key = s->key,
+    const struct gather_rise r = { .who = s,
                                    .number = number,
                                    .ms = ms,
                                    .deadline_ns = deadline_ns,
@@ -232,8 +70,8 @@ static tenrec_status gather_follow(struct tenrec_worker *w, const struct partici
     return gather_rise_send(w, &r, ret, err);
 }
 
-static tenrec_status gather_begin(struct tenrec_worker *w, const struct participants *s,
-                                  int64_t number, int64_t ms, uint64_t deadline_ns,
+static tenrec_status gather_begin(struct tenrec_worker *w, struct participants *s, int64_t number,
+                                  int64_t ms, uint64_t deadline_ns,
                                   const struct tenrec_value *value, struct tenrec_future **ret,
                                   tenrec_error *err)
 {
@@ -296,7 +134,7 @@ static tenrec_status gather_run(struct tenrec_worker *w, const char *what,
         st = gather_find_set(w, names, n, &s, err);
     if (st == TENREC_OK) {
         pthread_mutex_lock(&gathers_of(w)->lock);
-        if ((set = gather_set_get(&gathers_of(w)->sets, s->key)))
+        if ((set = gather_set_get(&gathers_of(w)->sets, s)))
             number = set->next++;
         pthread_mutex_unlock(&gathers_of(w)->lock);
         if (number < 0)

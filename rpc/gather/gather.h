@@ -15,17 +15,13 @@
 #include "rpc/call/service.h"
 #include "rpc/gather/gather_set.h"
 
-enum { GATHER_WHOLE, GATHER_OTHER, GATHER_KNOWN };
-
 struct gathers {
     pthread_mutex_t lock; /* guards all */
     struct gather_set *sets;
     struct gather *open;
     size_t n_open;
-    size_t degree; /* of the trees */
-    /* Owns: the whole group, and the set of the latest other message. To sort a thousand names
-     * for each message would take most of the time of a barrier. */
-    struct participants *known[GATHER_KNOWN];
+    size_t degree;              /* of the trees */
+    struct participants *whole; /* owns a share; the whole group, as it was last needed */
 };
 
 extern const struct service gather_service;
@@ -44,8 +40,8 @@ void gather_expire(struct tenrec_worker *w);
 /* Fails the gathers that wait for `peer`, whose connection broke. */
 void gather_lost(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *why);
 
-/* Forgets the sets that include this incarnation of a worker, which has left. */
-void gather_forget(struct tenrec_worker *w, const char *name, uint64_t incarnation);
+/* Forgets the sets with a worker that has left. */
+void gather_forget(struct tenrec_worker *w, tenrec_peer id);
 
 /* Fails all gathers that this worker leads. */
 void gather_fail_all(struct tenrec_worker *w, const tenrec_error *why);

@@ -13,12 +13,11 @@
 
 void gather_drop(struct gather *g)
 {
-    for (size_t i = 0; g->part && i < g->n; i++) {
+    for (size_t i = 0; i < g->n; i++) {
         tenrec_value_drop(g->part[i].value);
         tenrec_future_drop(g->part[i].future);
     }
-    free(g->part);
-    free(g->all);
+    participants_drop(g->who);
     free(g);
 }
 
@@ -65,7 +64,7 @@ void gather_parts_complete(struct tenrec_worker *w, struct gather *g,
 void gather_end_fail(struct tenrec_worker *w, struct gather *g, const tenrec_error *why)
 {
     if (g->parent >= 0)
-        gather_rise_failed(w, g->key, g->number, g->parent, why);
+        gather_rise_failed(w, g->who, g->number, g->parent, why);
     for (size_t i = 0; i < g->n; i++)
         if (g->part[i].joined)
             gather_part_fail(w, &g->part[i], why);
@@ -74,13 +73,13 @@ void gather_end_fail(struct tenrec_worker *w, struct gather *g, const tenrec_err
 
 size_t gather_number_of(const struct gather *g, size_t part)
 {
-    return part == 0 ? g->me : g->me * g->tree.degree + part;
+    return part == 0 ? g->who->me : g->who->me * g->tree.degree + part;
 }
 
 tenrec_status gather_list(const struct gather *g, struct tenrec_value **ret_item,
                           struct tenrec_value *ret, tenrec_error *err)
 {
-    const size_t n = gather_tree_size(&g->tree, g->me);
+    const size_t n = gather_tree_size(&g->tree, g->who->me);
     bool any = false;
     size_t at = 0;
 
@@ -110,7 +109,7 @@ static const struct tenrec_value *gather_name(struct tenrec_worker *w, const str
 {
     size_t first, n = gather_tree_children(&g->tree, i, &first);
 
-    ret[i] = (struct tenrec_entry){ .key = peers_name(&w->peers, g->all[i]), .value = *list++ };
+    ret[i] = (struct tenrec_entry){ .key = peers_name(&w->peers, g->who->id[i]), .value = *list++ };
     for (size_t k = 0; k < n; k++)
         list = gather_name(w, g, first + k, list, ret);
     return list;

@@ -19,7 +19,7 @@ enum { OPEN_MAX = 4096 };
 enum { LEVEL_MS = 15 };
 
 /* The part of `id`; NULL if that is neither this worker nor a child of it. */
-static struct gather_part *gather_part_of(const struct gather *g, tenrec_peer id)
+static struct gather_part *gather_part_of(struct gather *g, tenrec_peer id)
 {
     for (size_t i = 0; i < g->n; i++)
         if (g->part[i].id == id)
@@ -39,7 +39,7 @@ static void gather_lead_remove(struct gathers *gs, const struct gather *g)
 }
 
 /* Returns true if `id` is missing from the gather. */
-static bool waits_for(const struct gather *g, tenrec_peer id)
+static bool waits_for(struct gather *g, tenrec_peer id)
 {
     const struct gather_part *p = gather_part_of(g, id);
 
@@ -48,58 +48,50 @@ static bool waits_for(const struct gather *g, tenrec_peer id)
 
 void gather_lead_remove_failed(struct gathers *gs, struct gather *g, const tenrec_error *why)
 {
-    struct gather_set *set = gather_set_get(&gs->sets, g->key);
+    struct gather_set *set = gather_set_get(&gs->sets, g->who);
 
     gather_lead_remove(gs, g);
     if (set)
         gather_set_fail(set, g->number, why);
 }
 
-static struct gather *gather_new(const struct participants *s, size_t degree, int64_t number)
+static struct gather *gather_new(struct participants *s, size_t degree, int64_t number)
 {
     const struct gather_tree t = { s->n, degree };
-    size_t len = strlen(s->key) + 1, first = 0;
-    struct gather *g = memory_new(1, sizeof *g + len);
+    size_t first = 0, n = 1 + gather_tree_children(&t, s->me, &first);
+    struct gather *g = memory_new(1, sizeof *g + n * sizeof g->part[0]);
 
     if (!g)
         return NULL;
     g->number = number;
     g->deadline_ns = CLOCK_NEVER;
     g->contact_ns = clock_deadline_ms(GATHER_CONTACT_LOST_MS);
+    g->who = participants_share(s);
     g->tree = t;
-    g->me = s->me;
     g->parent = s->me > 0 ? s->id[gather_tree_parent(&t, s->me)] : -1;
-    g->n = 1 + gather_tree_children(&t, s->me, &first);
-    g->part = memory_new(g->n, sizeof g->part[0]);
-    g->all = s->me == 0 ? memory_new(s->n, sizeof g->all[0]) : NULL;
-    if (!g->part || (s->me == 0 && !g->all)) {
-        gather_drop(g);
-        return NULL;
-    }
-    for (size_t i = 0; i < g->n; i++)
+    g->n = n;
+    for (size_t i = 0; i < n; i++)
         g->part[i].id = s->id[i == 0 ? s->me : first + i - 1];
-    if (g->all)
-        memcpy(g->all, s->id, s->n * sizeof g->all[0]);
-    memcpy(g->key, s->key, len);
     return g;
 }
 
 /* Lock held. */
-static struct gather *gather_lead_open(struct gathers *gs, const char *key, int64_t number)
+static struct gather *gather_lead_open(struct gathers *gs, const struct participants *s,
+                                       int64_t number)
 {
     struct gather *g = gs->open;
 
-    while (g && (g->number != number || strcmp(g->key, key) != 0))
+    while (g && (g->number != number || !set_hash_equals(&g->who->hash, &s->hash)))
         g = g->next;
     return g;
 }
 
 /* Finds or opens the gather; *ret is NULL if it was completed before. Lock held. */
-static tenrec_status gather_lead_find(struct gathers *gs, const struct participants *s,
-                                      int64_t number, struct gather **ret, tenrec_error *err)
+static tenrec_status gather_lead_find(struct gathers *gs, struct participants *s, int64_t number,
+                                      struct gather **ret, tenrec_error *err)
 {
-    struct gather_set *set = gather_set_get(&gs->sets, s->key);
-    struct gather *g = gather_lead_open(gs, s->key, number);
+    struct gather_set *set = gather_set_get(&gs->sets, s);
+    struct gather *g = gather_lead_open(gs, s, number);
     tenrec_status st = TENREC_OK;
 
     if (!g && set && gather_set_was_whole(set, number)) {
@@ -162,7 +154,7 @@ static tenrec_status gather_admit(struct tenrec_worker *w, struct gather *g,
  * it. */
 static uint64_t gather_limit(const struct gather *g, uint64_t limit)
 {
-    const unsigned height = gather_tree_height(&g->tree, g->me);
+    const unsigned height = gather_tree_height(&g->tree, g->who->me);
 
     return height > 1 && limit != CLOCK_NEVER ? clock_later_ms(limit, (height - 1) * LEVEL_MS)
                                               : limit;
@@ -180,21 +172,20 @@ static bool gather_take_part(struct gathers *gs, struct gather *g, struct gather
     if (g->arrived < g->n)
         return false;
     gather_lead_remove(gs, g);
-    gather_set_add_whole(gather_set_get(&gs->sets, g->key), g->number);
+    gather_set_add_whole(gather_set_get(&gs->sets, g->who), g->number);
     return true;
 }
 
 static tenrec_status gather_check_member(struct tenrec_worker *w, const struct participants *s,
                                          tenrec_peer id, tenrec_error *err)
 {
-    for (size_t i = 0; i < s->n; i++)
-        if (s->id[i] == id)
-            return TENREC_OK;
+    if (participants_has(s, id))
+        return TENREC_OK;
     return tenrec_fail(err, TENREC_EINVAL, "'%s' is not in the set that it gathers",
                        peers_name(&w->peers, id));
 }
 
-tenrec_status gather_join(struct tenrec_worker *w, const struct participants *s, int64_t number,
+tenrec_status gather_join(struct tenrec_worker *w, struct participants *s, int64_t number,
                           uint64_t limit, const struct gather_part *part, tenrec_error *err)
 {
     struct gathers *gs = gathers_of(w);
@@ -228,10 +219,10 @@ tenrec_status gather_join(struct tenrec_worker *w, const struct participants *s,
 
 /* Remembers why a gather has failed that is not open here. Returns true if that was not known. Lock
  * held. */
-static bool gather_note_failure(struct gathers *gs, const char *key, int64_t number,
+static bool gather_note_failure(struct gathers *gs, struct participants *s, int64_t number,
                                 const tenrec_error *why)
 {
-    struct gather_set *set = gather_set_get(&gs->sets, key);
+    struct gather_set *set = gather_set_get(&gs->sets, s);
 
     if (!set || gather_set_was_whole(set, number) ||
         gather_set_verdict(set, number, NULL) != TENREC_OK)
@@ -251,27 +242,27 @@ static bool is_part(const struct participants *s, const struct gather_tree *t, t
     return s->id[s->me] == id;
 }
 
-void gather_refuse(struct tenrec_worker *w, const char *key, const struct participants *s,
-                   int64_t number, tenrec_peer id, const tenrec_error *why)
+void gather_refuse(struct tenrec_worker *w, struct participants *s, int64_t number, tenrec_peer id,
+                   const tenrec_error *why)
 {
     struct gathers *gs = gathers_of(w);
-    const struct gather_tree t = { s ? s->n : 0, gs->degree };
+    const struct gather_tree t = { s->n, gs->degree };
     struct gather *g;
     bool fresh = false;
 
     pthread_mutex_lock(&gs->lock);
-    g = gather_lead_open(gs, key, number);
+    g = gather_lead_open(gs, s, number);
     if (g && waits_for(g, id))
         gather_lead_remove_failed(gs, g, why);
-    else if (!g && s && is_part(s, &t, id))
-        fresh = gather_note_failure(gs, key, number, why);
+    else if (!g && is_part(s, &t, id))
+        fresh = gather_note_failure(gs, s, number, why);
     else
         g = NULL;
     pthread_mutex_unlock(&gs->lock);
     if (g)
         gather_end_fail(w, g, why);
     else if (fresh && s->me > 0)
-        gather_rise_failed(w, key, number, s->id[gather_tree_parent(&t, s->me)], why);
+        gather_rise_failed(w, s, number, s->id[gather_tree_parent(&t, s->me)], why);
 }
 
 void gather_lost(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *why)
@@ -292,10 +283,10 @@ void gather_lost(struct tenrec_worker *w, tenrec_peer peer, const tenrec_error *
     } while (g);
 }
 
-void gather_forget(struct tenrec_worker *w, const char *name, uint64_t incarnation)
+void gather_forget(struct tenrec_worker *w, tenrec_peer id)
 {
     pthread_mutex_lock(&gathers_of(w)->lock);
-    gather_sets_forget(&gathers_of(w)->sets, name, incarnation);
+    gather_sets_forget(&gathers_of(w)->sets, id);
     pthread_mutex_unlock(&gathers_of(w)->lock);
 }
 

@@ -28,7 +28,7 @@ tenrec_status gather_rise_send(struct tenrec_worker *w, const struct gather_rise
                                struct tenrec_future **ret, tenrec_error *err)
 {
     const int64_t version = atomic_load(&w->calls->view_version);
-    struct tenrec_value item[] = { tenrec_value_text(r->key),
+    struct tenrec_value item[] = { tenrec_value_text(r->who->text),
                                    tenrec_value_int(r->number),
                                    tenrec_value_int(r->ms),
                                    *r->value,
@@ -92,7 +92,7 @@ static tenrec_status rise_send_list(struct tenrec_worker *w, const struct gather
 {
     struct tenrec_value list, *item = NULL;
     struct tenrec_future *f = NULL;
-    const struct gather_rise r = { .key = g->key,
+    const struct gather_rise r = { .who = g->who,
                                    .number = g->number,
                                    .ms = rise_left_ms(g->deadline_ns),
                                    .deadline_ns = g->deadline_ns,
@@ -122,24 +122,24 @@ void gather_rise_whole(struct tenrec_worker *w, struct gather *g)
 
     if (st != TENREC_OK) {
         free(r);
-        gather_rise_failed(w, g->key, number, parent, &why);
+        gather_rise_failed(w, g->who, number, parent, &why);
         rise_fail(w, g, &why);
         return;
     }
     *r = (struct rising){ w, g };
     tenrec_future_add_callback(f, rise_answered, r, NULL); /* the first takes no memory */
     if (rise_send_list(w, g, f, &why) != TENREC_OK) {
-        gather_rise_failed(w, g->key, number, parent, &why);
+        gather_rise_failed(w, g->who, number, parent, &why);
         future_complete_error(f, &why);
     }
     tenrec_future_drop(f);
 }
 
-void gather_rise_failed(struct tenrec_worker *w, const char *key, int64_t number,
+void gather_rise_failed(struct tenrec_worker *w, const struct participants *who, int64_t number,
                         tenrec_peer parent, const tenrec_error *why)
 {
     const struct tenrec_value nil = tenrec_value_nil();
-    const struct gather_rise r = { .key = key,
+    const struct gather_rise r = { .who = who,
                                    .number = number,
                                    .ms = 1,
                                    .deadline_ns = clock_deadline_ms(VERDICT_MS),

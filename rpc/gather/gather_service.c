@@ -17,10 +17,8 @@ static tenrec_status gather_service_init(struct tenrec_worker *w, const struct s
 static void gathers_reset(struct gathers *g)
 {
     gather_sets_drop(&g->sets);
-    for (int i = 0; i < GATHER_KNOWN; i++) {
-        participants_drop(g->known[i]);
-        g->known[i] = NULL;
-    }
+    participants_drop(g->whole);
+    g->whole = NULL;
     while (g->open) {
         struct gather *one = g->open;
         g->open = one->next;

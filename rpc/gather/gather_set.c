@@ -4,24 +4,28 @@
 #include "core/base/fail.h"
 #include "core/base/memory.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <tenrec/types.h>
 
-struct gather_set *gather_set_get(struct gather_set **all, const char *key)
+struct gather_set *gather_set_find(struct gather_set *all, const struct set_hash *hash)
 {
-    size_t len = strlen(key);
     struct gather_set *s;
 
-    HASH_FIND(hh, *all, key, len, s);
-    if (s || !(s = memory_new(1, sizeof *s + len + 1)))
+    HASH_FIND(hh, all, hash, sizeof *hash, s);
+    return s;
+}
+
+struct gather_set *gather_set_get(struct gather_set **all, struct participants *who)
+{
+    struct gather_set *s = gather_set_find(*all, &who->hash);
+
+    if (s || !(s = memory_new(1, sizeof *s)))
         return s;
-    memcpy(s->key, key, len + 1);
+    s->who = participants_share(who);
     s->failed_upto = -1;
-    HASH_ADD_KEYPTR(hh, *all, s->key, len, s);
+    HASH_ADD_KEYPTR(hh, *all, &s->who->hash, sizeof s->who->hash, s);
     if (hash_has(s))
         return s;
+    participants_drop(s->who);
     free(s);
     return NULL;
 }
@@ -31,6 +35,7 @@ static void gather_set_drop(struct gather_set **all, struct gather_set *s)
     HASH_DEL(*all, s);
     for (size_t i = 0; i < GATHER_SET_FAILED; i++)
         free(s->failed[i].why);
+    participants_drop(s->who);
     free(s);
 }
 
@@ -44,21 +49,14 @@ void gather_sets_drop(struct gather_set **all)
     }
 }
 
-void gather_sets_forget(struct gather_set **all, const char *name, uint64_t incarnation)
+void gather_sets_forget(struct gather_set **all, tenrec_peer id)
 {
-    char line[TENREC_NAME_MAX + 24];
     struct gather_set *s, *next;
-    const char *at;
 
-    snprintf(line, sizeof line, "%s#%" PRIx64 "\n", name, incarnation);
     HASH_ITER(hh, *all, s, next)
     {
-        /* Not the end of a longer name. */
-        for (at = strstr(s->key, line); at && at > s->key && at[-1] != '\n';)
-            at = strstr(at + 1, line);
-        if (!at)
-            continue;
-        gather_set_drop(all, s);
+        if (participants_has(s->who, id))
+            gather_set_drop(all, s);
     }
 }
 

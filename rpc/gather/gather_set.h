@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gather_set.h - the record of each set of workers that gathers: the number of our next gather, and
- * the failed ones. The lock of the gathers is held. */
+/* gather_set.h - the sets of workers that gather, and the record of each: the number of our next
+ * gather, and the failed ones. The lock of the gathers is held. */
 #ifndef TENREC_GATHER_GATHER_SET_H
 #define TENREC_GATHER_GATHER_SET_H
 
@@ -20,12 +20,59 @@ struct tenrec_future;
 struct tenrec_worker;
 struct peers;
 
+/* ---- participants.c: the workers of a gather ----------------------------------- */
+
+/* XXH3 of the lines of a set, which all its members know it by. */
+struct set_hash {
+    uint64_t high, low;
+};
+
+static inline bool set_hash_equals(const struct set_hash *a, const struct set_hash *b)
+{
+    return a->high == b->high && a->low == b->low;
+}
+
+/* Shared, and never changed once it is made. */
+struct participants {
+    _Atomic size_t shares;
+    uint64_t changes; /* of the peers, when it was made: later the names may mean others */
+    bool whole;       /* all members */
+    tenrec_peer *id;  /* owns; ordered by name: the tree's numbers */
+    size_t n;
+    size_t me; /* the number of this worker */
+    struct set_hash hash;
+    char *text; /* owns: the set in a message */
+};
+
+/* The workers that a program names; the whole group if names is NULL. The set must include this
+ * worker. *ret is NULL after a failure. errors: EINVAL, EPEER_UNKNOWN, ENOMEM */
+tenrec_status participants_of_names(const struct peers *p, const char *const *names, size_t n,
+                                    struct participants **ret, tenrec_error *err);
+
+/* The set whose names another worker has sent. errors: as above, EGROUP */
+tenrec_status participants_of_lines(const struct peers *p, const char *lines,
+                                    struct participants **ret, tenrec_error *err);
+
+/* Reads the hash of a set from its text in a message. Returns false if that is the whole of a
+ * static group, or malformed. */
+bool participants_hash(const char *text, struct set_hash *ret);
+/* Returns true if the text is a hash, and false if it has the names. */
+bool participants_are_hashed(const char *text);
+
+bool participants_has(const struct participants *s, tenrec_peer id);
+
+struct participants *participants_share(struct participants *s);
+void participants_drop(struct participants *s); /* NULL is allowed */
+
+/* ---- gather_set.c: the record of a set ------------------------------------------ */
+
 /* This many failed gathers are distinguished from gathers in progress. */
 #define GATHER_SET_FAILED 64
 #define GATHER_SET_WHOLE 64
 
 struct gather_set {
-    int64_t next; /* number of our next gather */
+    struct participants *who; /* owns a share */
+    int64_t next;             /* number of our next gather */
 
     /* As leader: all gathers up to `failed_upto` are over; of the later ones, these have failed. */
     int64_t failed_upto;
@@ -39,16 +86,16 @@ struct gather_set {
     int64_t whole[GATHER_SET_WHOLE];
     uint64_t n_whole;
 
-    UT_hash_handle hh;
-    char key[]; /* the names */
+    UT_hash_handle hh; /* by who->hash */
 };
 
-/* Finds or makes the set. Returns NULL if out of memory. */
-struct gather_set *gather_set_get(struct gather_set **all, const char *key);
+/* Finds or makes the record of a set. Returns NULL if out of memory. */
+struct gather_set *gather_set_get(struct gather_set **all, struct participants *who);
+struct gather_set *gather_set_find(struct gather_set *all, const struct set_hash *hash);
 void gather_sets_drop(struct gather_set **all);
 
-/* Forgets the sets that include this incarnation of a worker. */
-void gather_sets_forget(struct gather_set **all, const char *name, uint64_t incarnation);
+/* Forgets the sets with a worker that has left. */
+void gather_sets_forget(struct gather_set **all, tenrec_peer id);
 
 /* All workers have joined the gather. */
 void gather_set_add_whole(struct gather_set *s, int64_t number);
@@ -77,31 +124,6 @@ size_t gather_tree_children(const struct gather_tree *t, size_t i, size_t *ret_f
 size_t gather_tree_size(const struct gather_tree *t, size_t i);
 unsigned gather_tree_height(const struct gather_tree *t, size_t i);
 
-/* ---- participants.c: the workers of a gather ----------------------------------- */
-
-/* Shared, and never changed once it is made. */
-struct participants {
-    _Atomic size_t shares;
-    uint64_t changes; /* of the peers, when it was made: later the names may mean others */
-    bool whole;       /* all members */
-    tenrec_peer *id;  /* owns; ordered by name: the tree's numbers */
-    size_t n;
-    size_t me; /* the number of this worker */
-    char *key; /* owns: the names, one a line; "*" for all workers of a static group */
-};
-
-/* The workers that a program names; the whole group if names is NULL. The set must include this
- * worker. *ret is NULL after a failure. errors: EINVAL, EPEER_UNKNOWN, ENOMEM */
-tenrec_status participants_of_names(const struct peers *p, const char *const *names, size_t n,
-                                    struct participants **ret, tenrec_error *err);
-
-/* The set of a key from another worker. errors: as above */
-tenrec_status participants_of_key(const struct peers *p, const char *key, struct participants **ret,
-                                  tenrec_error *err);
-
-struct participants *participants_share(struct participants *s);
-void participants_drop(struct participants *s); /* NULL is allowed */
-
 /* ---- gather_lead.c: gathers in which this worker has children, or is alone ------ */
 
 /* A worker that has joined, with all below it in the tree. */
@@ -120,29 +142,25 @@ struct gather_part {
  *
  * errors: EINVAL (not in the set, or another number of values), EPROTOCOL (not our child), EEXIST
  * (joined before), EAGAIN, ENOMEM, and the error of a failed gather */
-tenrec_status gather_join(struct tenrec_worker *w, const struct participants *s, int64_t number,
+tenrec_status gather_join(struct tenrec_worker *w, struct participants *s, int64_t number,
                           uint64_t limit, const struct gather_part *part, tenrec_error *err);
 
-/* The member `id`, or one below it, cannot join the gather `number` of the set with that key: fails
- * it for all that have joined or will, with that reason.
- *
- * s: the set; NULL if it is unknown: fails only an open gather */
-void gather_refuse(struct tenrec_worker *w, const char *key, const struct participants *s,
-                   int64_t number, tenrec_peer id, const tenrec_error *why);
+/* The member `id`, or one below it, cannot join the gather `number` of the set: fails it for all
+ * that have joined or will, with that reason. */
+void gather_refuse(struct tenrec_worker *w, struct participants *s, int64_t number, tenrec_peer id,
+                   const tenrec_error *why);
 
 struct gather {
     struct gather *next;
     int64_t number;
-    uint64_t deadline_ns; /* the first limit of the arrived members */
-    uint64_t contact_ns;  /* time of the next contact with the missing */
-    bool contacted;       /* the next one is with all of them */
+    uint64_t deadline_ns;     /* the first limit of the arrived members */
+    uint64_t contact_ns;      /* time of the next contact with the missing */
+    bool contacted;           /* the next one is with all of them */
+    struct participants *who; /* owns a share; the set */
     struct gather_tree tree;
-    size_t me;                /* our number in the tree */
-    tenrec_peer parent;       /* -1 for the root */
-    size_t n, arrived;        /* parts */
-    struct gather_part *part; /* n; first ours, then our children's */
-    tenrec_peer *all;         /* owns; tree.n ids; of the root */
-    char key[];               /* the set, as text */
+    tenrec_peer parent;        /* -1 for the root */
+    size_t n, arrived;         /* parts */
+    struct gather_part part[]; /* n; first ours, then our children's */
 };
 
 /* Removes a failing gather from the open ones, and remembers why for late members. Lock held. */
@@ -182,7 +200,7 @@ tenrec_status gather_list(const struct gather *g, struct tenrec_value **ret_item
 
 /* A request to our parent. */
 struct gather_rise {
-    const char *key;
+    const struct participants *who;
     int64_t number, ms;
     uint64_t deadline_ns; /* of our wait for the answer */
     tenrec_peer parent;
@@ -196,7 +214,18 @@ tenrec_status gather_rise_send(struct tenrec_worker *w, const struct gather_rise
 /* All parts have joined: sends them to our parent, and its answer to them. Takes `g`. */
 void gather_rise_whole(struct tenrec_worker *w, struct gather *g);
 /* Tells our parent that the gather has failed here. */
-void gather_rise_failed(struct tenrec_worker *w, const char *key, int64_t number,
+void gather_rise_failed(struct tenrec_worker *w, const struct participants *who, int64_t number,
                         tenrec_peer parent, const tenrec_error *why);
+
+/* ---- gather_find.c: the set of a program, or of a message ----------------------- */
+
+/* names: NULL for the whole group. errors: as of participants_of_names */
+tenrec_status gather_find_set(struct tenrec_worker *w, const char *const *names, size_t n,
+                              struct participants **ret, tenrec_error *err);
+
+/* errors: as of participants_of_lines; EGROUP if it is known by its hash only, and is neither our
+ * group of now nor the set of one of our gathers */
+tenrec_status gather_find_text(struct tenrec_worker *w, const char *text, struct participants **ret,
+                               tenrec_error *err);
 
 #endif

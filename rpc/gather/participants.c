@@ -6,10 +6,13 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <xxhash.h>
 
 #define LINE_EXTRA 20 /* bytes of a line for the incarnation and the line end */
+#define HASH_ROOM 36
 
-#define EVERYBODY "*" /* no name */
+/* All members. No name begins with it. In a dynamic group the hash follows it. */
+#define EVERYBODY "*"
 
 struct participants *participants_share(struct participants *s)
 {
@@ -22,8 +25,16 @@ void participants_drop(struct participants *s)
     if (!s || atomic_fetch_sub(&s->shares, 1) > 1)
         return;
     free(s->id);
-    free(s->key);
+    free(s->text);
     free(s);
+}
+
+bool participants_has(const struct participants *s, tenrec_peer id)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->id[i] == id)
+            return true;
+    return false;
 }
 
 static int by_name(const void *a, const void *b, void *arg)
@@ -41,31 +52,64 @@ static int write_line(const struct peers *p, tenrec_peer id, char *ret, size_t r
     return snprintf(ret, room, "%s#%" PRIx64 "\n", peers_name(p, id), peers_incarnation(p, id));
 }
 
-/* Returns true if the set is the whole of a static group, whose members never change. */
-static bool nameset_is_whole(const struct peers *p, const struct participants *s)
+static struct set_hash hash_of(const char *lines)
 {
-    return !p->lives && p->members > 1 && s->n == atomic_load(&p->n);
+    const XXH128_hash_t hash = XXH3_128bits(lines, strlen(lines));
+
+    return (struct set_hash){ hash.high64, hash.low64 };
 }
 
-/* Writes the key of a sorted set. */
+bool participants_are_hashed(const char *text)
+{
+    return text[0] == EVERYBODY[0];
+}
+
+bool participants_hash(const char *text, struct set_hash *ret)
+{
+    int len = 0;
+
+    if (!participants_are_hashed(text)) {
+        *ret = hash_of(text);
+        return true;
+    }
+    return sscanf(text + 1, "%16" SCNx64 "%16" SCNx64 "%n", &ret->high, &ret->low, &len) == 2 &&
+           len == 32 && text[1 + len] == '\0';
+}
+
+/* The members of a static group never change. */
+static char *nameset_whole_text(const struct peers *p, const struct participants *s)
+{
+    char text[HASH_ROOM];
+
+    if (!p->lives)
+        return memory_text(EVERYBODY);
+    snprintf(text, sizeof text, EVERYBODY "%016" PRIx64 "%016" PRIx64, s->hash.high, s->hash.low);
+    return memory_text(text);
+}
+
+/* Writes the text of a sorted set. */
 static tenrec_status nameset_write(const struct peers *p, struct participants *s, tenrec_error *err)
 {
     size_t len = 1, at = 0;
 
-    if (nameset_is_whole(p, s)) {
-        s->key = memory_text(EVERYBODY);
-    } else {
-        for (size_t i = 0; i < s->n; i++)
-            len += strlen(peers_name(p, s->id[i])) + LINE_EXTRA;
-        s->key = memory_new(len, 1);
-        for (size_t i = 0; s->key && i < s->n; i++)
-            at += (size_t)write_line(p, s->id[i], s->key + at, len - at);
+    s->whole = s->whole || (!p->lives && s->n == atomic_load(&p->n));
+    for (size_t i = 0; i < s->n; i++)
+        len += strlen(peers_name(p, s->id[i])) + LINE_EXTRA;
+    s->text = memory_new(len, 1);
+    for (size_t i = 0; s->text && i < s->n; i++)
+        at += (size_t)write_line(p, s->id[i], s->text + at, len - at);
+    if (s->text) {
+        s->hash = hash_of(s->text);
+        if (s->whole) {
+            free(s->text);
+            s->text = nameset_whole_text(p, s);
+        }
     }
-    return s->key ? TENREC_OK
-                  : tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", s->n);
+    return s->text ? TENREC_OK
+                   : tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", s->n);
 }
 
-/* Sorts the ids and writes the key. */
+/* Sorts the ids and writes the text. */
 static tenrec_status nameset_order(const struct peers *p, struct participants *s, tenrec_error *err)
 {
     bool have_me = false;
@@ -184,17 +228,15 @@ tenrec_status participants_of_names(const struct peers *p, const char *const *na
     return participants_end(p, st, ret, err);
 }
 
-tenrec_status participants_of_key(const struct peers *p, const char *key, struct participants **ret,
-                                  tenrec_error *err)
+tenrec_status participants_of_lines(const struct peers *p, const char *lines,
+                                    struct participants **ret, tenrec_error *err)
 {
+    tenrec_status st = participants_new(p, ret, err);
     char *copy;
-    tenrec_status st;
 
-    if (strcmp(key, EVERYBODY) == 0 && !p->lives)
-        return participants_of_names(p, NULL, 0, ret, err);
-    if ((st = participants_new(p, ret, err)) != TENREC_OK)
+    if (st != TENREC_OK)
         return st;
-    copy = memory_text(key);
+    copy = memory_text(lines);
     st = copy ? list_lines(p, copy, *ret, err)
               : tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of names");
     free(copy);

@@ -85,7 +85,7 @@ static void member_remove(struct monitor *m, const struct membership_view_entry 
     peers_blame(&w->peers, e->id, &lost);
     call_fail_peer(w, e->id, &lost);
     gather_lost(w, e->id, &lost);
-    gather_forget(w, e->name, (uint64_t)e->incarnation);
+    gather_forget(w, e->id);
     disconnects_forget(w, e->id);
     pthread_mutex_lock(&m->lock);
     monitor_gives_up(m, e->id);

@@ -23,7 +23,7 @@ FOREIGN = {
     "microhttpd.h": ["plugins/prometheus/endpoint.c"],
     "x86intrin.h": ["core/base/clock_fast.h"],
     "ucp/api/ucp.h": ["plugins/ucx/ucx.h", "tests/ucx/stranger.c"],
-    "xxh*.h": ["rpc/weights/piece_checksum.c"],
+    "xxh*.h": ["rpc/gather/participants.c", "rpc/weights/piece_checksum.c"],
     "openssl/*.h": ["security/secret/crypto.c", "security/tls/*.[ch]", "plugins/redis/tls.c"],
     "execinfo.h": ["observe/recorder/stack.c"],
     "ucontext.h": ["observe/recorder/stack.c"],

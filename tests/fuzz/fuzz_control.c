@@ -50,19 +50,23 @@ static struct tenrec_msg *message_of_numbers(struct fuzz_input *in, int32_t type
 
 static struct tenrec_msg *message_of_gather(struct fuzz_input *in, int32_t type)
 {
-    static const char *const usual[] = { "worker0\nworker1\nworker2\n", "worker0\nworker2\n",
+    static const char *const usual[] = { "worker0\nworker1\nworker2\n",
+                                         "worker0\nworker2\n",
                                          "worker0#28\nworker1#29\nworker2#2a\n",
-                                         "worker0#28\nworker2#2a\n" };
+                                         "worker0#28\nworker2#2a\n",
+                                         "*",
+                                         "*00000000000000010000000000000002" };
+    enum { N_USUAL = sizeof usual / sizeof usual[0] };
     const uint8_t which = (uint8_t)fuzz_take(in, 1);
     struct fuzz_input text = { NULL, 0 };
     char key[256];
     struct tenrec_value item[4], array = tenrec_value_array(item, 4);
     struct tenrec_msg *msg;
 
-    if (which >= 4)
+    if (which >= N_USUAL)
         text = fuzz_take_bytes(in);
     snprintf(key, sizeof key, "%.*s", (int)text.len, text.at ? (const char *)text.at : "");
-    item[0] = tenrec_value_text(which < 4 ? usual[which] : key);
+    item[0] = tenrec_value_text(which < N_USUAL ? usual[which] : key);
     item[1] = tenrec_value_int(number_take(in));
     item[2] = tenrec_value_int(number_take(in));
     item[3] = tenrec_value_int(which);
@@ -223,7 +227,7 @@ static void program_gathers(void)
     if (fake.n_futures == FAKE_KEPT)
         return;
     program_expect(participants_of_names(&fake.worker.peers, NULL, 0, &s, NULL));
-    fuzz_expect((set = gather_set_get(&gathers_of(&fake.worker)->sets, s->key)) != NULL);
+    fuzz_expect((set = gather_set_get(&gathers_of(&fake.worker)->sets, s)) != NULL);
     program_expect(tenrec_future_new(&f, NULL));
     program_expect(tenrec_value_copy(&list, &part.value, NULL));
     part.future = tenrec_future_share(f);

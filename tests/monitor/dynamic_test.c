@@ -183,9 +183,9 @@ TEST(dynamic_members_meet_in_a_barrier_once_they_have_joined)
 }
 
 /* Sends what `w` sends when it joins the first gather of the set, which worker0 leads. */
-static struct tenrec_future *join_gather(struct tenrec_worker *w, const char *key)
+static struct tenrec_future *join_gather(struct tenrec_worker *w, const struct participants *s)
 {
-    const struct tenrec_value item[] = { tenrec_value_text(key), tenrec_value_int(0),
+    const struct tenrec_value item[] = { tenrec_value_text(s->text), tenrec_value_int(0),
                                          tenrec_value_int(CLUSTER_LONG_MS), tenrec_value_nil() };
     const struct tenrec_value array = tenrec_value_array(item, 4);
     struct call_spec spec = { .to = 0, .function = "all_gather", .want_value = true };
@@ -210,35 +210,64 @@ static bool leader_joined(struct tenrec_worker *w)
     return joined;
 }
 
-/* worker2 joined the barrier and died, so that worker1 cannot join it any more. */
-TEST_WITH(dynamic_a_barrier_that_a_member_cannot_join_fails_for_all, begin, NULL)
+static struct participants *all_of(struct tenrec_worker *w)
+{
+    struct participants *all;
+    tenrec_error err;
+
+    assert_status(participants_of_names(&w->peers, NULL, 0, &all, &err), &err);
+    return all;
+}
+
+/* worker2 joined the barrier and died, and worker1 joins it before it knows that. */
+TEST_WITH(dynamic_a_barrier_that_all_have_joined_ends_though_one_has_died, begin, NULL)
 {
     struct tenrec_worker *a = party_join(-1, NULL, functions_register);
     struct tenrec_worker *b = party_join(-1, NULL, functions_register);
     struct tenrec_worker *c = party_join(-1, NULL, functions_register);
+    struct participants *all = all_of(c);
     struct tenrec_future *of_b, *of_c;
-    struct participants *all;
     pthread_t of_a;
     tenrec_error err;
     void *why;
 
-    assert_status(participants_of_names(&c->peers, NULL, 0, &all, &err), &err);
-    of_c = join_gather(c, all->key);
+    of_c = join_gather(c, all);
     functions_must_call_add(c, "worker0"); /* behind it */
     assert_int_equal(pthread_create(&of_a, NULL, barrier_of_all, a), 0);
     assert_becomes(leader_joined(a));
     party_die(c);
     party_await(a, 2);
-    of_b = join_gather(b, all->key);
-    assert_int_equal(tenrec_future_wait(of_b, CLUSTER_LONG_MS, &err), TENREC_EPEER_UNKNOWN);
+    of_b = join_gather(b, all);
+    assert_status(tenrec_future_wait(of_b, CLUSTER_LONG_MS, &err), &err);
     pthread_join(of_a, &why);
-    assert_int_equal(((tenrec_error *)why)->code, TENREC_EPEER_UNKNOWN);
-    assert_text_has(((tenrec_error *)why)->text, "worker2");
+    assert_status(((tenrec_error *)why)->code, (tenrec_error *)why);
     free(why);
     tenrec_future_drop(of_b);
     tenrec_future_drop(of_c);
     participants_drop(all);
     party_clear_away(c);
+    party_leave(b);
+    party_leave(a);
+}
+
+/* The members of a set are named by a hash, and worker0 knows others by now. */
+TEST_WITH(dynamic_a_barrier_of_former_members_fails_at_once, begin, NULL)
+{
+    struct tenrec_worker *a = party_join(-1, NULL, functions_register);
+    struct tenrec_worker *b = party_join(-1, NULL, functions_register);
+    struct participants *both = all_of(b);
+    struct tenrec_worker *c = party_join(-1, NULL, functions_register);
+    struct tenrec_future *f;
+    tenrec_error err;
+
+    assert_int_equal(both->text[0], '*');
+    party_await(a, 3);
+    f = join_gather(b, both);
+    assert_int_equal(tenrec_future_wait(f, CLUSTER_LONG_MS, &err), TENREC_EGROUP);
+    assert_text_has(err.text, "'worker0' knows others");
+    tenrec_future_drop(f);
+    participants_drop(both);
+    party_leave(c);
     party_leave(b);
     party_leave(a);
 }
