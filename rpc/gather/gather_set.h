@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <tenrec/agent.h>
 #include <tenrec/error.h>
 #include <tenrec/types.h>
@@ -24,12 +25,12 @@ struct peers;
 
 /* XXH3 of the lines of a set, which all its members know it by. */
 struct set_hash {
-    uint64_t high, low;
+    char digits[33]; /* hex */
 };
 
 static inline bool set_hash_equals(const struct set_hash *a, const struct set_hash *b)
 {
-    return a->high == b->high && a->low == b->low;
+    return strcmp(a->digits, b->digits) == 0;
 }
 
 /* Shared, and never changed once it is made. */

@@ -9,7 +9,6 @@
 #include <xxhash.h>
 
 #define LINE_EXTRA 20 /* bytes of a line for the incarnation and the line end */
-#define HASH_ROOM 36
 
 /* All members. No name begins with it. In a dynamic group the hash follows it. */
 #define EVERYBODY "*"
@@ -52,11 +51,11 @@ static int write_line(const struct peers *p, tenrec_peer id, char *ret, size_t r
     return snprintf(ret, room, "%s#%" PRIx64 "\n", peers_name(p, id), peers_incarnation(p, id));
 }
 
-static struct set_hash hash_of(const char *lines)
+static void hash_lines(const char *lines, struct set_hash *ret)
 {
     const XXH128_hash_t hash = XXH3_128bits(lines, strlen(lines));
 
-    return (struct set_hash){ hash.high64, hash.low64 };
+    snprintf(ret->digits, sizeof ret->digits, "%016" PRIx64 "%016" PRIx64, hash.high64, hash.low64);
 }
 
 bool participants_are_hashed(const char *text)
@@ -66,24 +65,21 @@ bool participants_are_hashed(const char *text)
 
 bool participants_hash(const char *text, struct set_hash *ret)
 {
-    int len = 0;
-
-    if (!participants_are_hashed(text)) {
-        *ret = hash_of(text);
-        return true;
-    }
-    return sscanf(text + 1, "%16" SCNx64 "%16" SCNx64 "%n", &ret->high, &ret->low, &len) == 2 &&
-           len == 32 && text[1 + len] == '\0';
+    if (!participants_are_hashed(text))
+        hash_lines(text, ret);
+    else if (strlen(text + 1) + 1 == sizeof ret->digits)
+        memcpy(ret->digits, text + 1, sizeof ret->digits);
+    else
+        return false;
+    return true;
 }
 
 /* The members of a static group never change. */
 static char *nameset_whole_text(const struct peers *p, const struct participants *s)
 {
-    char text[HASH_ROOM];
+    char text[1 + sizeof s->hash.digits];
 
-    if (!p->lives)
-        return memory_text(EVERYBODY);
-    snprintf(text, sizeof text, EVERYBODY "%016" PRIx64 "%016" PRIx64, s->hash.high, s->hash.low);
+    snprintf(text, sizeof text, EVERYBODY "%s", p->lives ? s->hash.digits : "");
     return memory_text(text);
 }
 
@@ -99,7 +95,7 @@ static tenrec_status nameset_write(const struct peers *p, struct participants *s
     for (size_t i = 0; s->text && i < s->n; i++)
         at += (size_t)write_line(p, s->id[i], s->text + at, len - at);
     if (s->text) {
-        s->hash = hash_of(s->text);
+        hash_lines(s->text, &s->hash);
         if (s->whole) {
             free(s->text);
             s->text = nameset_whole_text(p, s);

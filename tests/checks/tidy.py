@@ -17,7 +17,7 @@ import sys
 
 import report
 
-FOLDERS = ("bindings/python/", "core/", "plugins/", "tools/", "examples/")
+FOLDERS = ("bindings/python/", "core/", "group/", "observe/", "rpc/", "security/", "testkit/", "torch/", "plugins/", "tools/", "examples/")
 # How far the analyzer follows one function: half of its own limit takes half of the time, which
 # is spent in few functions.
 ANALYZER = [f"--extra-arg={x}" for x in ("-Xclang", "-analyzer-config", "-Xclang", "max-nodes=50000")]
