@@ -8,11 +8,12 @@
 
 /* Variables that other parts read, or the launcher's workers. */
 static const char *const variables_of_others[] = {
-    "TENREC_BACKEND",   "TENREC_INIT_METHOD",   "TENREC_CONFIG",      "TENREC_PLUGIN_PATH",
-    "TENREC_LOG",       "TENREC_LOG_FILE",      "TENREC_DLCLOSE",     "TENREC_RUN_ID",
-    "TENREC_RANK",      "TENREC_WORLD_SIZE",    "TENREC_TRANSPORTS",  "TENREC_CHANNELS",
-    "TENREC_PROGRESS",  "TENREC_IFNAME",        "TENREC_MIN_WORKERS", "TENREC_MAX_WORKERS",
-    "TENREC_SECRET_FD", "TENREC_SECRET_SOCKET", "TENREC_SECRET_FILE", "TENREC_TORCH_DEFAULT",
+    "TENREC_BACKEND",       "TENREC_INIT_METHOD",   "TENREC_CONFIG",      "TENREC_PLUGIN_PATH",
+    "TENREC_LOG",           "TENREC_LOG_FILE",      "TENREC_DLCLOSE",     "TENREC_RUN_ID",
+    "TENREC_RANK",          "TENREC_WORLD_SIZE",    "TENREC_TRANSPORTS",  "TENREC_CHANNELS",
+    "TENREC_PROGRESS",      "TENREC_IFNAME",        "TENREC_MIN_WORKERS", "TENREC_MAX_WORKERS",
+    "TENREC_SECRET_FD",     "TENREC_SECRET_SOCKET", "TENREC_SECRET_FILE", "TENREC_HOST_FD",
+    "TENREC_TORCH_DEFAULT",
 };
 
 /* near: NULL when only the answer is wanted, as for each variable of each worker that starts */

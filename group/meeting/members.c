@@ -289,8 +289,10 @@ static tenrec_status members_follow(struct members_wait *w, tenrec_error *err)
     struct store_value list = { 0 };
     bool any = false;
     tenrec_status st =
-        store_get_rounds(w->m->store, &key, 1, w->deadline_ns, &rounds, &list, &any, err);
+        store_get_rounds(w->m->store, &key, 1, w->deadline_ns, &rounds, NULL, &any, err);
 
+    if (st == TENREC_OK)
+        st = members_get_list(w->m, w->deadline_ns, &list, err);
     if (st == TENREC_ETIMEDOUT && members_look(w, &any, NULL) == TENREC_OK && !any &&
         w->m->rank >= 0)
         st = members_gather(w, w->members, err);

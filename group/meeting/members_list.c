@@ -4,6 +4,7 @@
 #include "core/base/memory.h"
 #include "group/membership/membership.h"
 #include "group/store/bytes.h"
+#include "group/store/host_copy.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -179,4 +180,43 @@ tenrec_status members_open_list(const struct generation *m, const struct store_v
     if (result != TENREC_OK)
         return tenrec_fail(err, (tenrec_status)result, "%s", why);
     return *ret_n == 0 || *ret_n == (size_t)m->world ? TENREC_OK : members_fail_list(m, err);
+}
+
+/* ---- the list in the store
+ * ----------------------------------------------------------------------- */
+
+static tenrec_status list_fetch(void *arg, uint64_t deadline_ns, struct store_value *ret,
+                                tenrec_error *err)
+{
+    const struct generation *m = arg;
+    const char *key = MEMBERS_LIST_KEY;
+
+    return store_get_all(m->store, &key, 1, deadline_ns, ret, NULL, err);
+}
+
+/* A list with our token is that of this life of the group. */
+static bool list_has_us(void *arg, const struct store_value *list)
+{
+    const struct generation *m = arg;
+    struct store_value *record = memory_new((size_t)m->world, sizeof *record);
+    struct member us;
+    bool has = false;
+    size_t n = 0;
+
+    if (record && members_open_list(m, list, record, &n, NULL) == TENREC_OK && n > 0 &&
+        member_unpack(&record[m->rank], &us, NULL) == TENREC_OK) {
+        has = us.token == m->token;
+        member_free(&us);
+    }
+    free(record);
+    return has;
+}
+
+tenrec_status members_get_list(struct generation *m, uint64_t deadline_ns, struct store_value *ret,
+                               tenrec_error *err)
+{
+    const struct host_copy copy = { list_fetch, list_has_us, m };
+
+    return m->rank >= 0 ? host_copy_read(&copy, deadline_ns, ret, err)
+                        : list_fetch(m, deadline_ns, ret, err);
 }

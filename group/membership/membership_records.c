@@ -6,6 +6,7 @@
 
 #include "core/base/memory.h"
 #include "group/store/bytes.h"
+#include "group/store/host_copy.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -140,13 +141,53 @@ static tenrec_status records_find(const struct store_value *all,
     return st;
 }
 
+/* The entries whose records are read together. */
+struct records_together {
+    struct membership_list *list;
+    const struct membership_view_entry *entry;
+    size_t n;
+};
+
+static tenrec_status together_fetch(void *arg, uint64_t deadline_ns, struct store_value *ret,
+                                    tenrec_error *err)
+{
+    const struct records_together *t = arg;
+
+    return store_read(t->list->store, RECORDS_KEY, deadline_ns, ret, err);
+}
+
+/* Returns true if a copy is of this group, and as new as the newest entry. */
+static bool together_fits(void *arg, const struct store_value *copy)
+{
+    const struct records_together *t = arg;
+    const struct membership_view_entry us = { .id = t->list->id,
+                                              .incarnation = t->list->incarnation,
+                                              .name = t->list->name };
+    const struct membership_view_entry *newest = t->entry;
+    struct member found[2] = { { .rank = -1 }, { .rank = -1 } };
+    bool fits;
+
+    for (size_t i = 1; i < t->n; i++)
+        if (t->entry[i].incarnation > newest->incarnation)
+            newest = &t->entry[i];
+    fits = records_find(copy, &us, 1, &found[0], NULL) == TENREC_OK && found[0].name &&
+           found[0].token == t->list->token &&
+           records_find(copy, newest, 1, &found[1], NULL) == TENREC_OK && found[1].name;
+    member_free(&found[0]);
+    member_free(&found[1]);
+    return fits;
+}
+
 static tenrec_status records_read_together(struct membership_list *r,
                                            const struct membership_view_entry *e, size_t n,
                                            uint64_t deadline_ns, struct member *ret,
                                            tenrec_error *err)
 {
-    struct store_value all;
-    tenrec_status st = store_read(r->store, RECORDS_KEY, deadline_ns, &all, err);
+    struct records_together t = { r, e, n };
+    const struct host_copy copy = { together_fetch, together_fits, &t };
+    struct store_value all = { 0 };
+    tenrec_status st = r->id >= 0 ? host_copy_read(&copy, deadline_ns, &all, err)
+                                  : together_fetch(&t, deadline_ns, &all, err);
 
     if (st == TENREC_OK && all.data)
         st = records_find(&all, e, n, ret, err);

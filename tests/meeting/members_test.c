@@ -6,6 +6,7 @@
 #include "../support/hooked_store.h"
 #include "core/base/clock.h"
 #include "group/meeting/meeting.h"
+#include "group/store/host_copy.h"
 
 static struct tenrec_store *store;
 static tenrec_error err;
@@ -98,6 +99,46 @@ TEST_WITH(members_know_names_and_addresses_of_all_members, make_store, drop_stor
         assert_int_equal(j[i].members->list[2].rank, 2);
     }
     leave_all(j, 3);
+}
+
+static void make_store_and_copy(void)
+{
+    char text[16];
+    int fd;
+
+    make_store();
+    assert_status(host_copy_new(&fd, &err), &err);
+    snprintf(text, sizeof text, "%d", fd);
+    setenv(HOST_COPY_VARIABLE, text, 1);
+}
+
+static void drop_store_and_copy(void)
+{
+    close(atoi(getenv(HOST_COPY_VARIABLE)));
+    unsetenv(HOST_COPY_VARIABLE);
+    drop_store();
+}
+
+/* The workers of a host share what one has read, but not that of a former life, in which ranks 1
+ * and 2 had the other's name. */
+TEST_WITH(members_of_one_host_know_the_members_of_their_own_life, make_store_and_copy,
+          drop_store_and_copy)
+{
+    static const char *const names[] = { "b", "c", "b" };
+
+    for (int life = 0; life < 2; life++) {
+        struct joiner j[] = { { 0, 3, "a", TEST_MS },
+                              { 1, 3, names[life], TEST_MS },
+                              { 2, 3, names[life + 1], TEST_MS } };
+
+        join_all(j, 3);
+        for (int i = 0; i < 3; i++) {
+            assert_status(j[i].st, &j[i].err);
+            assert_string_equal(j[i].members->list[1].name, names[life]);
+            assert_int_equal(j[i].members->list[0].token, j[0].generation.token);
+        }
+        leave_all(j, 3);
+    }
 }
 
 /* The start of a worker was counted, but its process died, or had no time left for the answer. */

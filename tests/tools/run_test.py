@@ -76,6 +76,15 @@ def run_replaces_variables_that_are_set_already():
     equal(lines_of(1, got.stdout), ["1 2 127.0.0.1", "1"])
 
 
+def run_gives_workers_one_file_for_what_they_read():
+    got = workers(2, "readlink /proc/self/fd/$TENREC_HOST_FD; head -c 8 /proc/self/fd/$TENREC_HOST_FD; echo")
+    for rank in range(2):
+        contains(lines_of(rank, got.stdout)[0], "/memfd:tenrec-host")
+        equal(lines_of(rank, got.stdout)[1], "TNRHOST1")
+    outer = environment(TENREC_HOST_FD="5")
+    equal(lines_of(0, workers(1, "echo ${TENREC_HOST_FD-none}", env=outer).stdout), ["none"])
+
+
 def run_makes_the_config_path_absolute():
     with tempfile.TemporaryDirectory() as folder:
         with open(f"{folder}/my.yaml", "w", encoding="ascii") as f:

@@ -2,6 +2,7 @@
 #include "run/workers_run.h"
 
 #include "core/base/clock.h"
+#include "group/store/host_copy.h"
 #include "security/secret/secret_handover.h"
 
 #include <stdio.h>
@@ -65,6 +66,14 @@ static void put_secret(struct worker_env *e, const struct worker_store *store)
     worker_env_put(e, SECRET_SOCKET_VARIABLE "=%s", store->secret_socket);
 }
 
+static void put_host(struct worker_env *e, const struct worker_store *store)
+{
+    if (store->host_fd)
+        worker_env_put(e, HOST_COPY_VARIABLE "=%d", store->host_fd);
+    else
+        worker_env_put(e, HOST_COPY_VARIABLE);
+}
+
 /* torch uses the store only if these variables are set as well. */
 static void put_life(struct worker_env *e, const struct worker_store *store, int life,
                      int max_restarts)
@@ -106,6 +115,7 @@ static void put_all(struct worker_env *e, const struct workers_plan *plan,
     worker_env_put(e, "LOCAL_WORLD_SIZE=%d", plan->n);
     put_store(e, plan, store);
     put_secret(e, store);
+    put_host(e, store);
     put_life(e, store, id->life, plan->elastic.max ? plan->elastic.restarts : 0);
     if (plan->elastic.max)
         put_elastic(e, plan);

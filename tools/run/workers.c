@@ -2,6 +2,7 @@
 #include "run/workers.h"
 
 #include "core/base/clock.h"
+#include "group/store/host_copy.h"
 #include "group/store/store.h"
 #include "run/workers_run.h"
 
@@ -219,6 +220,8 @@ static tenrec_status open_run_store(struct run *r, struct tenrec_store_server **
         st = open_store(r, ret, err);
     if (st == TENREC_OK)
         st = run_secret_give(&r->secret, store->host, store->port, err);
+    if (st == TENREC_OK && (r->plan->elastic.max > 1 || r->plan->n > 1))
+        st = host_copy_new(&store->host_fd, err);
     store->secret_fd = r->secret.fd;
     store->secret_socket = r->secret.giver ? secret_giver_name(r->secret.giver) : NULL;
     return st;
@@ -233,6 +236,8 @@ static void run_close(struct run *r, struct tenrec_store_server *server)
                 worker_close_stream(&r->worker[i], k);
     tenrec_store_server_drop(server);
     run_secret_close(&r->secret);
+    if (r->store.host_fd)
+        close(r->store.host_fd);
     if (r->signal_fd >= 0)
         close(r->signal_fd);
     free(r->worker);

@@ -67,6 +67,7 @@ struct worker_store {
     uint16_t port;
     char run_id[RUN_ID_MAX]; /* distinguishes runs */
     int secret_fd;           /* inherited by the workers; 0: no secret */
+    int host_fd;             /* likewise; host_copy.h; 0: none */
     const char *secret_socket;
 };
 

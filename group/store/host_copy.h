@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* host_copy.h - what one worker of a host has read of the store, kept for the others that the same
+ * launcher has started: a large value crosses the network once for each host.
+ *
+ * It lies in a memory file that the workers inherit (TENREC_HOST_FD). Whoever is locked out for too
+ * long, or has no such file, reads the store. */
+#ifndef TENREC_STORE_HOST_COPY_H
+#define TENREC_STORE_HOST_COPY_H
+
+#include "group/store/store.h"
+
+#define HOST_COPY_VARIABLE "TENREC_HOST_FD"
+
+struct host_copy {
+    /* Reads the value from the store. *ret may stay without data. */
+    tenrec_status (*fetch)(void *arg, uint64_t deadline_ns, struct store_value *ret,
+                           tenrec_error *err);
+    /* Returns true if the copy can serve as that value: it may be older, malformed, or another. */
+    bool (*fits)(void *arg, const struct store_value *copy);
+    void *arg;
+};
+
+/* ret: free() its data. errors: those of `fetch` */
+tenrec_status host_copy_read(const struct host_copy *h, uint64_t deadline_ns,
+                             struct store_value *ret, tenrec_error *err);
+
+/* Makes the file for workers to be started; not closed by exec. errors: EOS */
+tenrec_status host_copy_new(int *ret_fd, tenrec_error *err);
+
+#endif
