@@ -2,6 +2,7 @@
 #include "group/meeting/membership.h"
 
 #include "core/base/clock.h"
+#include "core/base/loop.h"
 #include "core/base/memory.h"
 #include "core/chain/chain.h"
 #include "core/config/config.h"
@@ -9,6 +10,8 @@
 #include "group/membership/membership.h"
 
 #include <stdlib.h>
+
+enum { REST_MS = 10000 }; /* from the meeting on: short groups keep their connections */
 
 static tenrec_status make_name(struct membership *m, const char *pattern, tenrec_error *err)
 {
@@ -36,7 +39,7 @@ tenrec_status membership_find(const struct tenrec_chain_options *options, struct
 
     if (!m)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the group");
-    o.loop = loop;
+    o.loop = m->loop = loop;
     st = rendezvous_open(&o, deadline_ns, &m->rendezvous, err);
     if (st != TENREC_OK)
         tenrec_error_prefix(err, "%s", options->settings->init_method_where);
@@ -135,6 +138,21 @@ static tenrec_status visit_dynamic(struct membership *m, uint64_t deadline_ns, t
     return st;
 }
 
+static void membership_rest(void *arg)
+{
+    store_rest(((struct membership *)arg)->rendezvous->store);
+}
+
+/* A static group needs its store only to leave: thousands of idle connections would take the
+ * server's descriptors until then. A store that ends with rank 0 takes no new connections at its
+ * end, so the others keep theirs. */
+static void membership_rest_later(struct membership *m)
+{
+    if (!m->rendezvous->member_serves &&
+        loop_timer_new(m->loop, membership_rest, m, &m->rests, NULL) == TENREC_OK)
+        loop_timer_arm(m->rests, clock_deadline_ms(REST_MS));
+}
+
 static tenrec_status join_static(struct membership *m, const char *backend, const char *address,
                                  const struct store_value *extra, uint64_t deadline_ns,
                                  tenrec_error *err)
@@ -150,6 +168,8 @@ static tenrec_status join_static(struct membership *m, const char *backend, cons
     if (st == TENREC_OK)
         st = process_group_new_once(generation->store, generation->rank, generation->world,
                                     PROCESS_GROUP_SHUTDOWN, m->names, &m->pg, err);
+    if (st == TENREC_OK)
+        membership_rest_later(m);
     return st;
 }
 
@@ -257,6 +277,8 @@ void membership_drop(struct membership *m, uint64_t deadline_ns)
 {
     if (!m)
         return;
+    if (m->rests)
+        loop_timer_drop(m->rests);
     process_group_close(m->pg, deadline_ns);
     rendezvous_close(m->rendezvous, deadline_ns);
     members_drop(m->members);

@@ -13,6 +13,7 @@
 
 struct group_lost;
 struct loop;
+struct loop_timer;
 struct members;
 struct membership_list;
 struct rendezvous;
@@ -28,6 +29,8 @@ struct membership {
     struct tenrec_process_group *pg; /* of a static group */
     const char **names;              /* by rank; borrowed from members */
     struct tenrec_member *member;    /* likewise, by id; in a static group member i has the id i */
+    struct loop *loop;               /* borrowed; NULL of a visitor */
+    struct loop_timer *rests;        /* in a static group, once it has met; or NULL */
     char name[TENREC_NAME_MAX + 1];
 };
 

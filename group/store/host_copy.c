@@ -71,7 +71,8 @@ static void copy_put(int fd, const struct store_value *value)
 {
     struct copy_head head;
 
-    if (!value->data || !copy_read_head(fd, &head))
+    if (!value->data || file_limit_check(sizeof head + value->len, NULL) != TENREC_OK ||
+        !copy_read_head(fd, &head))
         return;
     head.len = 0;
     if (pwrite(fd, &head, sizeof head, 0) != (ssize_t)sizeof head ||

@@ -102,6 +102,9 @@ void store_close(struct tenrec_store *s, uint64_t deadline_ns);
  * server may ignore that. Later operations work. */
 void store_cut(struct tenrec_store *s);
 
+/* Closes idle connections of a TCP store; later operations open others. Does not block. */
+void store_rest(struct tenrec_store *s);
+
 /* One round of a wait (store_get_rounds): as store_get_all without values until `until_ns`, but the
  * store may answer until the deadline whether the keys are there. errors: ETIMEDOUT (the keys are
  * not) */
@@ -128,6 +131,7 @@ struct store_setup {
 
 /* The kinds: in->options is a struct store_setup, and in->url what follows the "://". */
 tenrec_init_store_fn store_tcp_init, store_file_init, store_memory_init;
+void store_tcp_rest(struct tenrec_plugin_store *s); /* as store_rest; of any kind */
 
 tenrec_status store_tcp_open(const char *host, uint16_t port, struct security *security,
                              uint64_t deadline_ns, struct tenrec_store **ret, tenrec_error *err);

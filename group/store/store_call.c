@@ -28,14 +28,24 @@ tenrec_status store_client_open(struct store_client *s, const char *host, uint16
     return st;
 }
 
-void store_client_finish(struct store_client *s)
+void store_client_rest(struct store_client *s)
 {
-    struct store_conn *c;
+    struct store_conn *list, *c;
 
-    while ((c = s->idle)) {
-        s->idle = c->next;
+    pthread_mutex_lock(&s->lock);
+    list = s->idle;
+    s->idle = NULL;
+    s->n_idle = 0;
+    pthread_mutex_unlock(&s->lock);
+    while ((c = list)) {
+        list = c->next;
         store_conn_drop(c);
     }
+}
+
+void store_client_finish(struct store_client *s)
+{
+    store_client_rest(s);
     pthread_mutex_destroy(&s->lock);
     security_drop(s->security);
 }

@@ -34,8 +34,9 @@ void store_client_init(struct store_client *s, struct security *security); /* sh
 tenrec_status store_client_open(struct store_client *s, const char *host, uint16_t port,
                                 uint64_t deadline_ns, tenrec_error *err);
 void store_client_finish(struct store_client *s); /* no call is under way */
-/* As store_cut. */
+/* As store_cut and store_rest. */
 void store_client_cut(struct store_client *s);
+void store_client_rest(struct store_client *s);
 
 /* Begins a call; store_call_end it, also after an error. */
 tenrec_status store_call_begin(struct store_call *c, struct store_client *s, uint64_t deadline_ns,

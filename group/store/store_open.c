@@ -91,6 +91,11 @@ void store_cut(struct tenrec_store *s)
         s->base->self.ops->cut(&s->base->self);
 }
 
+void store_rest(struct tenrec_store *s)
+{
+    store_tcp_rest(&s->base->self);
+}
+
 const char *tenrec_store_name(const struct tenrec_store *s)
 {
     return s->base->name;

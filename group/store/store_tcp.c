@@ -404,6 +404,12 @@ static const struct tenrec_store_ops tcp_ops = {
     .set_all = tcp_set_all,
 };
 
+void store_tcp_rest(struct tenrec_plugin_store *s)
+{
+    if (s->ops == &tcp_ops)
+        store_client_rest(client_of(s));
+}
+
 static tenrec_status tcp_connect(struct tcp_store *t, const struct tenrec_store_init *in,
                                  tenrec_error *err)
 {

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 enum { READERS = 8, SOON_MS = 100 };
 
@@ -171,6 +172,21 @@ TEST_WITH(host_copy_leaves_other_files_alone, make_file, drop_file)
     assert_int_equal(bytes, 0);
     close(other);
     close(device);
+}
+
+/* A write beyond the limit of files would end the process. */
+TEST_WITH(host_copy_larger_than_a_file_may_be_is_not_made, make_file, drop_file)
+{
+    struct source s = { .value = "members, many more than the limit of the size of files lets us "
+                                 "write, which is 64 bytes" };
+    struct rlimit before;
+
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){ 64, before.rlim_max }), 0);
+    reads(&s, s.value);
+    reads(&s, s.value);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(s.fetches, 2);
 }
 
 /* The process that reads the store is stopped. */

@@ -185,6 +185,26 @@ TEST(client_wait_ends_when_cut_by_another_thread)
     tenrec_store_server_drop(server);
 }
 
+/* Without its connection it needs another, which the server does not accept any more. */
+TEST(client_that_rests_closes_its_connections)
+{
+    struct tenrec_store_server *server;
+    struct tenrec_store *s;
+    uint16_t port;
+
+    assert_status(tenrec_store_server_new("127.0.0.1", 0, &server, &port, &err), &err);
+    assert_status(tenrec_store_open(url_of(port), TEST_MS, &s, &err), &err);
+    store_rest(s);
+    assert_status(tenrec_store_set(s, "k", "v", 1, TEST_MS, &err), &err);
+    store_server_stop_listening(server);
+    assert_status(tenrec_store_set(s, "k", "w", 1, TEST_MS, &err), &err);
+    store_rest(s);
+    store_rest(s);
+    assert_int_equal(tenrec_store_set(s, "k", "x", 1, TEST_MS, &err), TENREC_EPEER_LOST);
+    tenrec_store_close(s);
+    tenrec_store_server_drop(server);
+}
+
 TEST(client_works_again_when_server_came_back)
 {
     struct tenrec_store_server *server;

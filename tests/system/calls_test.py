@@ -2,7 +2,7 @@
 """calls_test.py - whole groups of processes call each other and leave together."""
 import os
 
-from cases import equal, has_ucx, main, run, true
+from cases import equal, has_ucx, main, run, true, until
 from crew import ALL_TO_ALL, CONFIG, LONG_MS, TENREC, WRAPPER, Crew, at, backend, by_hand, free_port
 
 
@@ -54,6 +54,26 @@ def system_meets_by_env_when_an_agent_serves_the_store():
         agent[0].do(f"serve {port}")
         crew.start(by_hand(3, **at(port), TORCHELASTIC_USE_AGENT_STORE="True"))
         exchange_and_leave(crew)
+        agent.finish()
+
+
+def connections_to(port):
+    """How many TCP connections clients of this network namespace have to a port."""
+    with open("/proc/net/tcp", encoding="ascii") as f:
+        rows = [line.split() for line in f.readlines()[1:]]
+    return sum(int(row[2].split(":")[1], 16) == port and row[3] == "01" for row in rows)
+
+
+def system_rests_from_the_store_between_meeting_and_leave():
+    with Crew().start([backend()]) as agent, Crew() as crew:
+        port = free_port()
+        agent[0].do(f"serve {port}")
+        crew.start(by_hand(3, **at(port), TORCHELASTIC_USE_AGENT_STORE="True"))
+        crew.all("init")
+        true(connections_to(port) >= 3, "the workers have no connections to the store")
+        until(lambda: connections_to(port) == 0, "the end of the connections to the store")
+        equal(crew.all("exchange 3"), ["27"] * 3, "calls")
+        crew.leave()
         agent.finish()
 
 

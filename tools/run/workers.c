@@ -220,8 +220,9 @@ static tenrec_status open_run_store(struct run *r, struct tenrec_store_server **
         st = open_store(r, ret, err);
     if (st == TENREC_OK)
         st = run_secret_give(&r->secret, store->host, store->port, err);
+    /* Workers without it read the store. */
     if (st == TENREC_OK && (r->plan->elastic.max > 1 || r->plan->n > 1))
-        st = host_copy_new(&store->host_fd, err);
+        host_copy_new(&store->host_fd, NULL);
     store->secret_fd = r->secret.fd;
     store->secret_socket = r->secret.giver ? secret_giver_name(r->secret.giver) : NULL;
     return st;
