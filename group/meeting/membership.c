@@ -59,6 +59,7 @@ static tenrec_status list_members(struct membership *m, tenrec_error *err)
 {
     size_t n = (size_t)m->members->n;
 
+    m->listed = (uint32_t)n;
     m->names = memory_new(n, sizeof m->names[0]);
     m->member = memory_new(n, sizeof m->member[0]);
     if (!m->names || !m->member)
@@ -220,7 +221,7 @@ static bool has_left(struct membership *m, const struct member *one, uint64_t de
 
 static const struct member *membership_record(const struct membership *m, tenrec_peer id)
 {
-    for (int32_t i = 0; i < m->members->n; i++)
+    for (int32_t i = 0; m->members && i < m->members->n; i++)
         if (m->members->list[i].rank == id)
             return &m->members->list[i];
     return NULL;
@@ -282,6 +283,9 @@ void membership_drop(struct membership *m, uint64_t deadline_ns)
     process_group_close(m->pg, deadline_ns);
     rendezvous_close(m->rendezvous, deadline_ns);
     members_drop(m->members);
+    for (uint32_t i = 0; i < m->listed && m->texts; i++)
+        free(m->texts[i]);
+    free(m->texts);
     membership_view_finish(&m->view);
     free(m->names);
     free(m->member);
@@ -295,7 +299,7 @@ tenrec_peer membership_rank(const struct membership *m)
 
 uint32_t membership_world(const struct membership *m)
 {
-    return m->members ? (uint32_t)m->members->n : (uint32_t)m->rendezvous->generation.world;
+    return m->listed ? m->listed : (uint32_t)m->rendezvous->generation.world;
 }
 
 size_t membership_ids(const struct membership *m)
@@ -383,10 +387,30 @@ const char *membership_address(const struct membership *m, tenrec_peer id)
     return one ? one->address : "";
 }
 
+struct members *membership_take_records(struct membership *m)
+{
+    struct members *all = m->members;
+
+    m->members = NULL;
+    return all;
+}
+
+/* Keeps of the records what the agents borrow: a tenth of them. */
+static void membership_keep_texts(struct membership *m)
+{
+    m->texts = memory_new(m->listed, sizeof *m->texts);
+    for (uint32_t i = 0; i < m->listed && m->texts; i++)
+        m->texts[i] = m->members->list[i].texts;
+    if (m->texts)
+        free(membership_take_records(m));
+}
+
 void membership_started(struct membership *m)
 {
     free(m->member);
     m->member = NULL;
+    if (m->members && !m->rendezvous->visitor)
+        membership_keep_texts(m);
 }
 
 struct membership_list *membership_list_of(const struct membership *m)

@@ -24,10 +24,12 @@ struct tenrec_chain_options;
 /* Our name is known after membership_find, the others' after membership_join. */
 struct membership {
     struct rendezvous *rendezvous;
-    struct members *members;     /* the records of the members, by id */
+    struct members *members;     /* the records of the members, by id; NULL once they were taken */
+    char **texts;                /* owns, `listed` of them: what agents borrow of those records */
+    uint32_t listed;             /* members */
     struct membership_view view; /* of a dynamic group, when this worker joined; for the monitor */
     struct tenrec_process_group *pg; /* of a static group */
-    const char **names;              /* by rank; borrowed from members */
+    const char **names;              /* by rank; borrowed from the records */
     struct tenrec_member *member;    /* likewise, by id; in a static group member i has the id i */
     struct loop *loop;               /* borrowed; NULL of a visitor */
     struct loop_timer *rests;        /* in a static group, once it has met; or NULL */
@@ -79,10 +81,12 @@ const char *membership_store_name(const struct membership *m);
 bool membership_serves(const struct membership *m); /* the store */
 /* How many requests the store has answered that this worker serves. */
 uint64_t membership_requests(const struct membership *m);
-/* The process of member `id`. Returns false, and zeroes *ret, if it is none of this host. */
+/* Of a visitor: the process of member `id`. Returns false, and zeroes *ret, if it is none of this
+ * host. */
 bool membership_process(const struct membership *m, tenrec_peer id, struct member_process *ret);
-/* Returns `text` (of `room` bytes) with the reason why member `id` does not answer: it has left, or
- * its process on this host has exited or is stopped. Returns NULL if no reason is known. */
+/* Of a visitor: returns `text` (of `room` bytes) with the reason why member `id` does not answer:
+ * it has left, or its process on this host has exited or is stopped. Returns NULL if no reason is
+ * known. */
 const char *membership_absence(struct membership *m, tenrec_peer id, uint64_t deadline_ns,
                                char *text, size_t room);
 
@@ -91,9 +95,12 @@ tenrec_status membership_tell_number(struct membership *m, const char *name, int
                                      uint64_t deadline_ns, tenrec_error *err);
 tenrec_status membership_hear_number(struct membership *m, const char *name, tenrec_peer id,
                                      uint64_t deadline_ns, int64_t *ret, tenrec_error *err);
-/* The agents have the members: m->member is NULL from now on. */
+/* Hands over the records, whose texts the agents borrow until they are shut down. */
+struct members *membership_take_records(struct membership *m);
+/* The agents have the members: m->member is NULL from now on, and a member of a static group has
+ * no records any more. */
 void membership_started(struct membership *m);
-/* Of a member's agent; "" if no member has that id. */
+/* Of a visitor: that of a member's agent; "" if no member has that id. */
 const char *membership_address(const struct membership *m, tenrec_peer id);
 
 #endif

@@ -498,6 +498,7 @@ bool monitor_hear(struct monitor *m, int64_t version, struct view_news *n)
 tenrec_status monitor_begin(struct monitor *m, tenrec_error *err)
 {
     struct membership *group = group_of(m->w)->membership;
+    struct members *records = membership_take_records(group);
     tenrec_status st = TENREC_OK;
 
     m->view = group->view;
@@ -505,12 +506,10 @@ tenrec_status monitor_begin(struct monitor *m, tenrec_error *err)
     atomic_store(&m->w->calls->view_version, m->view.version);
     m->log.last = 1;
 
-    for (uint32_t i = 0; i < membership_world(group) && st == TENREC_OK; i++) {
-        struct member copy = group->members->list[i];
-        copy.texts = NULL; /* the membership's */
-        if (!known_add(m, &copy))
+    for (int32_t i = 0; i < records->n && st == TENREC_OK; i++)
+        if (!known_add(m, &records->list[i]))
             st = tenrec_fail(err, TENREC_ENOMEM, "no memory for the members of the group");
-    }
+    members_drop(records);
     return st;
 }
 
