@@ -38,11 +38,8 @@ static tenrec_status op_start(struct tenrec_agent *self, const struct tenrec_mem
                               uint32_t n, tenrec_error *err)
 {
     struct agent *a = self->impl;
-    const char *at = (const char *)member;
-    tenrec_status st = TENREC_OK;
+    tenrec_status st = peer_table_start(&a->ep, member, n, err);
 
-    for (uint32_t i = 0; i < n && !st; i++, at += member->size)
-        st = agent_add_member(a, (const struct tenrec_member *)(const void *)at, err);
     descriptors_reserve(a, n);
     if (!st)
         st = listener_start(&a->listener, err);

@@ -180,7 +180,7 @@ static void push_peers(struct agent *a, struct pipe *const *v, tenrec_sink_fn *s
     for (int id = 0; id < atomic_load(&a->ep.peers_end); id++) {
         struct pipe *to = NULL;
 
-        if (!peer_find(&a->ep, id))
+        if (!peer_is_known(&a->ep, id))
             continue;
         for (size_t i = 0; v && v[i]; i++)
             if (v[i]->outgoing && v[i]->to->id == id && pipe_state(v[i]) == PIPE_ESTABLISHED)

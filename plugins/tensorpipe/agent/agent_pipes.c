@@ -22,7 +22,7 @@ static void agent_tell_lost(struct endpoint *ep, struct pipe *p)
 {
     const struct peer *peer = p->to ? p->to : atomic_load(&p->caller.member);
 
-    if (!peer || peer_find(ep, peer->id) != peer || atomic_load(&peer->left) ||
+    if (!peer || atomic_load(&ep->peers[peer->id]) != peer || atomic_load(&peer->left) ||
         (!p->to && peer->callers > 0))
         return;
     if (p->to)
@@ -71,22 +71,12 @@ const struct pipe_owner agent_pipe_owner = {
 
 tenrec_status agent_add_member(struct agent *a, const struct tenrec_member *m, tenrec_error *err)
 {
-    struct peer *peer, *before;
+    struct peer *before = NULL;
+    tenrec_status st = peer_table_add(&a->ep, m, &before, err);
 
-    if (m->id < 0 || m->id >= ENDPOINT_PEERS)
-        return tenrec_fail(err, TENREC_EINVAL, "member id %d: expected 0 to %d", (int)m->id,
-                           ENDPOINT_PEERS - 1);
-    peer = peer_new(&a->ep, m);
-    if (!peer)
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for member %d", (int)m->id);
-    if (m->id >= atomic_load(&a->ep.peers_end))
-        atomic_store(&a->ep.peers_end, m->id + 1);
-    before = atomic_load(&a->ep.peers[m->id]);
-    peer->before = before;
-    atomic_store(&a->ep.peers[m->id], peer);
     if (before)
         peer_retire(&a->ep, before, "another worker took its place");
-    return TENREC_OK;
+    return st;
 }
 
 struct received {
@@ -101,7 +91,7 @@ static void received_add(struct pipe *p, void *arg)
     const struct peer *peer = p->to ? p->to : atomic_load(&p->caller.member);
 
     /* Before it is established the loop thread may be about to make a connection. */
-    if (!peer || (uint32_t)peer->id >= r->n || peer_find(r->ep, peer->id) != peer ||
+    if (!peer || (uint32_t)peer->id >= r->n || atomic_load(&r->ep->peers[peer->id]) != peer ||
         pipe_state(p) != PIPE_ESTABLISHED)
         return;
     r->bytes[peer->id] += atomic_load(&p->tensors.pulled);

@@ -117,13 +117,6 @@ void agent_shutdown(struct tenrec_agent *self)
     atomic_store(&a->ep.state, AGENT_STOPPED);
 }
 
-static void free_peers(struct agent *a)
-{
-    for (int i = 0; i < atomic_load(&a->ep.peers_end); i++)
-        peer_free(atomic_load(&a->ep.peers[i]));
-    free(a->ep.peers);
-}
-
 void agent_destroy(struct tenrec_agent *self)
 {
     struct agent *a = self->impl;
@@ -133,7 +126,7 @@ void agent_destroy(struct tenrec_agent *self)
     drop_old_pipes(a);
     reactor_finish(&a->ep.reactor);
     cuda_finish(&a->cuda);
-    free_peers(a);
+    peer_table_finish(&a->ep);
     descriptors_release(a);
     free(a->pipes.pipe);
     pthread_mutex_destroy(&a->pipes.lock);

@@ -103,7 +103,7 @@ static bool pipe_recognise_linked(struct pipe *p)
 bool pipe_recognise(struct pipe *p)
 {
     /* identity_read refuses an id beyond INT16_MAX. */
-    struct peer *peer = atomic_load_explicit(&p->ep->peers[p->caller.id], memory_order_acquire);
+    struct peer *peer = peer_find(p->ep, p->caller.id);
 
     if (peer && is_that(p, peer))
         return is_caller(p, peer);
@@ -112,7 +112,7 @@ bool pipe_recognise(struct pipe *p)
 
 bool pipe_recognise_name(struct pipe *p)
 {
-    const struct endpoint *ep = p->ep;
+    struct endpoint *ep = p->ep;
     const int end = atomic_load(&ep->peers_end);
 
     if (ep->proves || ep->me == TENREC_ANONYMOUS || ep->incarnation || ep->token ||
@@ -120,7 +120,7 @@ bool pipe_recognise_name(struct pipe *p)
         return false;
     p->caller.named = true;
     for (int id = 0; id < end; id++) {
-        struct peer *peer = atomic_load_explicit(&ep->peers[id], memory_order_acquire);
+        struct peer *peer = peer_find(ep, id);
         if (peer && !peer->incarnation && !peer->token && strcmp(peer->name, p->remote.name) == 0)
             return is_caller(p, peer);
     }

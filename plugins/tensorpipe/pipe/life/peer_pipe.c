@@ -8,39 +8,6 @@
 
 static const char no_member[] = "no member of the group has that id";
 
-struct peer *peer_new(struct endpoint *ep, const struct tenrec_member *m)
-{
-    struct peer *peer = calloc(1, sizeof *peer);
-
-    if (!peer)
-        return NULL;
-    peer->id = m->id;
-    peer->rank = TENREC_HAS(m, linked) ? 0 : m->id;
-    peer->incarnation = m->incarnation;
-    peer->token = TENREC_HAS(m, token) ? m->token : 0;
-    peer->name = m->name;
-    peer->address = m->address;
-    peer->lock = &ep->peer_locks[(uint32_t)m->id % ENDPOINT_LOCKS];
-    return peer;
-}
-
-void peer_free(struct peer *peer)
-{
-    struct peer *before;
-
-    for (; peer; peer = before) {
-        before = peer->before;
-        free(peer);
-    }
-}
-
-struct peer *peer_find(const struct endpoint *ep, tenrec_peer id)
-{
-    return id >= 0 && id < ENDPOINT_PEERS
-               ? atomic_load_explicit(&ep->peers[id], memory_order_acquire)
-               : NULL;
-}
-
 /* Every user of `p` at its removal was inside on one of the sides: once each side has
  * been empty, all of them have left. */
 static bool is_unused(const struct pipe *p)
@@ -220,7 +187,10 @@ void peer_send(struct tenrec_agent *self, tenrec_peer to, struct tenrec_msg *msg
         return;
     }
     if (!peer) {
-        peer_refuse(to, msg, done, TENREC_EPEER_UNKNOWN, no_member);
+        if (peer_is_known(ep, to))
+            peer_refuse(to, msg, done, TENREC_ENOMEM, "no memory for a connection");
+        else
+            peer_refuse(to, msg, done, TENREC_EPEER_UNKNOWN, no_member);
         return;
     }
     side = peer_enter(peer);

@@ -51,10 +51,6 @@ void pipe_table_leave(struct endpoint *ep);
 /* peer_pipe.c: the pipe to a member: made by the first request, used without a lock, and taken out
  * when it breaks. */
 
-/* errors: ENOMEM */
-struct peer *peer_new(struct endpoint *ep, const struct tenrec_member *m);
-void peer_free(struct peer *peer); /* with all that had the id before */
-
 /* Returns the side for peer_leave. */
 unsigned peer_enter(struct peer *peer);
 void peer_leave(struct endpoint *ep, struct peer *peer, unsigned side);

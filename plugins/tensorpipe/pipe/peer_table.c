@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peer_table.c - the members by id. Most members of a large group are never called: those that were
+ * there at the start cost four words each, until they are looked up. */
+#include "pipe/peer.h"
+
+#include <stdlib.h>
+
+struct peer_seat {
+    uint64_t incarnation, token;
+    const char *name, *address; /* borrowed until shutdown; name: NULL: no such member */
+};
+
+static struct peer *peer_new(struct endpoint *ep, const struct tenrec_member *m)
+{
+    struct peer *peer = calloc(1, sizeof *peer);
+
+    if (!peer)
+        return NULL;
+    peer->id = m->id;
+    peer->rank = TENREC_HAS(m, linked) ? 0 : m->id;
+    peer->incarnation = m->incarnation;
+    peer->token = TENREC_HAS(m, token) ? m->token : 0;
+    peer->name = m->name;
+    peer->address = m->address;
+    peer->lock = &ep->peer_locks[(uint32_t)m->id % ENDPOINT_LOCKS];
+    return peer;
+}
+
+/* With all that had the id before. */
+static void peer_free(struct peer *peer)
+{
+    struct peer *before;
+
+    for (; peer; peer = before) {
+        before = peer->before;
+        free(peer);
+    }
+}
+
+/* The id behind the highest. */
+static tenrec_peer seats_end(const struct tenrec_member *member, uint32_t n)
+{
+    const char *at = (const char *)member;
+    tenrec_peer end = 0;
+
+    for (uint32_t i = 0; i < n; i++, at += member->size) {
+        const struct tenrec_member *m = (const struct tenrec_member *)(const void *)at;
+        if (m->id >= end)
+            end = m->id + 1;
+    }
+    return end;
+}
+
+tenrec_status peer_table_start(struct endpoint *ep, const struct tenrec_member *member, uint32_t n,
+                               tenrec_error *err)
+{
+    const tenrec_peer end = n ? seats_end(member, n) : 0;
+    const char *at = (const char *)member;
+
+    if (end > ENDPOINT_PEERS)
+        return tenrec_fail(err, TENREC_EINVAL, "member id %d: expected 0 to %d", (int)end - 1,
+                           ENDPOINT_PEERS - 1);
+    ep->seats = calloc((size_t)end + 1, sizeof *ep->seats);
+    if (!ep->seats)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %u members", n);
+    for (uint32_t i = 0; i < n; i++, at += member->size) {
+        const struct tenrec_member *m = (const struct tenrec_member *)(const void *)at;
+        if (m->id < 0)
+            return tenrec_fail(err, TENREC_EINVAL, "member id %d: expected 0 to %d", (int)m->id,
+                               ENDPOINT_PEERS - 1);
+        ep->seats[m->id] = (struct peer_seat){ m->incarnation, TENREC_HAS(m, token) ? m->token : 0,
+                                               m->name, m->address };
+    }
+    ep->seats_end = end;
+    atomic_store(&ep->peers_end, end);
+    return TENREC_OK;
+}
+
+/* The seat of a member that was there at the start; or NULL. */
+static const struct peer_seat *seat_of(const struct endpoint *ep, tenrec_peer id)
+{
+    return id >= 0 && id < ep->seats_end && ep->seats[id].name ? &ep->seats[id] : NULL;
+}
+
+__attribute__((noinline)) static struct peer *peer_take_seat(struct endpoint *ep, tenrec_peer id)
+{
+    const struct peer_seat *seat = seat_of(ep, id);
+    pthread_mutex_t *lock;
+    struct peer *peer;
+
+    if (!seat)
+        return NULL;
+    lock = &ep->peer_locks[(uint32_t)id % ENDPOINT_LOCKS];
+    pthread_mutex_lock(lock);
+    peer = atomic_load(&ep->peers[id]);
+    if (!peer) {
+        const struct tenrec_member m = { .size = sizeof m,
+                                         .id = id,
+                                         .incarnation = seat->incarnation,
+                                         .name = seat->name,
+                                         .address = seat->address,
+                                         .token = seat->token };
+        peer = peer_new(ep, &m);
+        atomic_store(&ep->peers[id], peer);
+    }
+    pthread_mutex_unlock(lock);
+    return peer;
+}
+
+struct peer *peer_find(struct endpoint *ep, tenrec_peer id)
+{
+    struct peer *peer;
+
+    if (id < 0 || id >= ENDPOINT_PEERS)
+        return NULL;
+    peer = atomic_load_explicit(&ep->peers[id], memory_order_acquire);
+    return unlikely(!peer) ? peer_take_seat(ep, id) : peer;
+}
+
+bool peer_is_known(const struct endpoint *ep, tenrec_peer id)
+{
+    return id >= 0 && id < ENDPOINT_PEERS && (atomic_load(&ep->peers[id]) || seat_of(ep, id));
+}
+
+tenrec_status peer_table_add(struct endpoint *ep, const struct tenrec_member *m,
+                             struct peer **ret_before, tenrec_error *err)
+{
+    pthread_mutex_t *lock;
+    struct peer *peer;
+
+    if (m->id < 0 || m->id >= ENDPOINT_PEERS)
+        return tenrec_fail(err, TENREC_EINVAL, "member id %d: expected 0 to %d", (int)m->id,
+                           ENDPOINT_PEERS - 1);
+    peer = peer_new(ep, m);
+    if (!peer)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for member %d", (int)m->id);
+    if (m->id >= atomic_load(&ep->peers_end))
+        atomic_store(&ep->peers_end, m->id + 1);
+    lock = &ep->peer_locks[(uint32_t)m->id % ENDPOINT_LOCKS];
+    pthread_mutex_lock(lock);
+    peer->before = atomic_load(&ep->peers[m->id]);
+    atomic_store(&ep->peers[m->id], peer);
+    pthread_mutex_unlock(lock);
+    *ret_before = peer->before;
+    return TENREC_OK;
+}
+
+void peer_table_finish(struct endpoint *ep)
+{
+    for (int i = 0; i < atomic_load(&ep->peers_end); i++)
+        peer_free(atomic_load(&ep->peers[i]));
+    free(ep->peers);
+    free(ep->seats);
+}
