@@ -77,11 +77,12 @@ static tenrec_status get(struct tenrec_call *call, void *arg, tenrec_error *err)
 static const char *owner_of(struct tenrec_worker *w, const char *key,
                             struct tenrec_worker_info *info)
 {
+    const size_t size = tenrec_worker_size(w); /* 0 once it has left */
     uint32_t hash = 0;
 
     for (const char *c = key; *c; c++)
         hash = hash * 31 + (unsigned char)*c;
-    tenrec_worker_get_info_by_id(w, (tenrec_peer)(hash % tenrec_worker_size(w)), info, NULL);
+    tenrec_worker_get_info_by_id(w, (tenrec_peer)(size ? hash % size : 0), info, NULL);
     return info->name;
 }
 

@@ -23,12 +23,14 @@ static tenrec_status table_of(struct tenrec_call *call, const struct tenrec_valu
                               size_t *ret_n, struct table **ret, tenrec_error *err)
 {
     const struct tenrec_value *args = tenrec_call_args(call, ret_n);
+    tenrec_status status;
     void *data;
 
     if (*ret_n == 0)
         return tenrec_fail(err, TENREC_EINVAL, "expected a call on a reference to a table");
-    if (tenrec_object_get(&args[0], &table_type, &data, err))
-        return err->code;
+    status = tenrec_object_get(&args[0], &table_type, &data, err);
+    if (status)
+        return status;
     *ret = data;
     *ret_rest = args + 1;
     --*ret_n;

@@ -150,7 +150,8 @@ static tenrec_status store_base_check(struct store_base *b, const struct stores_
         return st;
     if (b->self.ops && TENREC_HAS(b->self.ops, close))
         b->self.ops->close(&b->self, clock_deadline_ms(DROP_MS));
-    tenrec_error_prefix(err, "plugin '%s'", choice->plugin->name);
+    if (choice->plugin)
+        tenrec_error_prefix(err, "plugin '%s'", choice->plugin->name);
     return st;
 }
 

@@ -164,7 +164,7 @@ static tenrec_status count_missing(struct tenrec_plugin_store *s, const char *co
 static tenrec_status tcp_check(struct tenrec_plugin_store *s, const char *const *keys, uint32_t n,
                                uint64_t deadline_ns, bool *ret_missing, tenrec_error *err)
 {
-    size_t count;
+    size_t count = 0;
     tenrec_status st = count_missing(s, keys, n, deadline_ns, ret_missing, &count, err);
 
     if (n > 0)

@@ -178,7 +178,7 @@ tenrec_status stores_check(const struct tenrec_config *config, const struct conf
 {
     char buf[STORES_SCHEME_MAX];
     const char *scheme = stores_plugin_scheme(s->init_method, buf);
-    struct stores_choice choice;
+    struct stores_choice choice = { .plugin = NULL };
     struct stores *all = NULL;
     tenrec_status st = stores_load_layers(config, scheme, true, &all, err);
 

@@ -265,7 +265,7 @@ static tenrec_status get_part(struct etcd_store *s, const char *const *keys, uin
                               bool values, uint64_t deadline_ns, json_t **ret, bool *ret_missing,
                               tenrec_error *err)
 {
-    struct backoff gap = { GAP_MS * 1000, GAP_MS * 1000 };
+    struct backoff gap = { (uint64_t)GAP_MS * 1000, (uint64_t)GAP_MS * 1000 };
     tenrec_error why = { 0 };
     uint32_t count;
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHANGES_ROOM (KUBERNETES_CHANGES * 64)
+#define CHANGES_ROOM ((size_t)KUBERNETES_CHANGES * 64)
 
 /* A try: what it is called, and what the ConfigMap was like before it. */
 struct tried {

@@ -158,7 +158,7 @@ static tenrec_status get_list(struct kubernetes_store *s, const char *const *key
                               uint64_t deadline_ns, struct list *ret, bool *ret_missing,
                               tenrec_error *err)
 {
-    struct backoff gap = { GAP_MS * 1000, GAP_MS * 1000 };
+    struct backoff gap = { (uint64_t)GAP_MS * 1000, (uint64_t)GAP_MS * 1000 };
     tenrec_error why = { 0 };
 
     for (;;) {

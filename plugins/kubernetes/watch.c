@@ -37,7 +37,7 @@ enum http_end watch_wait(struct kubernetes_store *s, const char *const *keys, ui
                          const bool *missing, const char *version, uint64_t deadline_ns,
                          tenrec_error *err)
 {
-    const uint64_t look_ns = clock_deadline_ms(LOOK_S * 1000);
+    const uint64_t look_ns = clock_deadline_ms((uint64_t)LOOK_S * 1000);
     struct watch w = { .missing = json_object() };
     char path[KUBERNETES_PATH] = "/configmaps", hash[KUBERNETES_HASH];
     bool ok = w.missing != NULL;

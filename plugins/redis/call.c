@@ -78,7 +78,7 @@ static enum conn_end call_refused(const redisReply *r, tenrec_error *err)
 static tenrec_status call_run(struct redis_store *s, const struct call *call, const struct words *w,
                               uint64_t deadline_ns, redisReply **ret, tenrec_error *err)
 {
-    struct backoff gap = { 10 * 1000, 500 * 1000 };
+    struct backoff gap = { 10000, 500000 };
     const uint64_t since = clock_now_ns();
     bool sent, unknown = false; /* the server may have made the change */
     tenrec_error why = { 0 };

@@ -218,7 +218,7 @@ static tenrec_status redis_get(struct tenrec_plugin_store *self, const char *con
 {
     struct wish w = { self->impl, keys, n, 0, deadline_ns, fn, arg, ret_missing };
     enum conn_end end = CONN_OK;
-    struct backoff gap = { GAP_MS * 1000, GAP_MS * 1000 };
+    struct backoff gap = { (uint64_t)GAP_MS * 1000, (uint64_t)GAP_MS * 1000 };
     tenrec_status st;
 
     /* store_look waits for a server that is away, and reports when it stays away. */

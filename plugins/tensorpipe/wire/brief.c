@@ -16,7 +16,7 @@ size_t brief_write_tensors(unsigned char *to, const struct tenrec_msg *msg,
     unsigned n = 0;
 
     if (PAYLOAD_LEN + msg->payload_len + list_len +
-            BRIEF_STORAGES_MAX * (STORAGE_MIN + DESCRIPTOR_NOTE_MAX) >
+            (size_t)BRIEF_STORAGES_MAX * (STORAGE_MIN + DESCRIPTOR_NOTE_MAX) >
         BRIEF_BODY_MAX)
         return 0;
     put_le16(at, (uint16_t)msg->payload_len);
