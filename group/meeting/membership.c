@@ -395,7 +395,7 @@ struct members *membership_take_records(struct membership *m)
     return all;
 }
 
-/* Keeps of the records what the agents borrow: a tenth of them. */
+/* Keeps of the records only what the agents borrow. */
 static void membership_keep_texts(struct membership *m)
 {
     m->texts = memory_new(m->listed, sizeof *m->texts);
