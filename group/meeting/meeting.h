@@ -116,8 +116,13 @@ void rendezvous_close(struct rendezvous *r, uint64_t deadline_ns);
 
 struct members {
     int32_t n;
-    struct member list[]; /* by rank */
+    struct record_texts *texts; /* owns; of records that own none */
+    struct member list[];       /* by rank */
 };
+
+/* Blocks of texts, to which records point. */
+struct record_texts;
+void record_texts_drop(struct record_texts *t); /* NULL is fine */
 
 /* Joins under `name`, with the `address` of the agent; other members get `extra` (may be NULL).
  * Blocks until the records of all ranks were read. After success the generation ends as left; also

@@ -23,6 +23,7 @@ void members_drop(struct members *members)
         return;
     for (int32_t i = 0; i < members->n; i++)
         member_free(&members->list[i]);
+    record_texts_drop(members->texts);
     free(members);
 }
 

@@ -11,58 +11,111 @@
 
 #define LIST_MAGIC 0x544d4c31u
 
-/* Reads the record of rank `i`, which must be one of our group. */
+static tenrec_status members_check_one(const struct generation *m, int32_t i,
+                                       const struct member *one, tenrec_error *err)
+{
+    if (one->world != m->world || one->rank != i)
+        return tenrec_fail(err, TENREC_EGROUP,
+                           "worker \"%s\" joined group \"%s\" as rank %d with world size %d, "
+                           "expected rank %d with world size %d",
+                           one->name, m->group, one->rank, one->world, i, m->world);
+    return member_check_backend(one, m->group, m->rank, m->backend, err);
+}
+
+/* `st`: of unpacking the record of rank `i`, which must be one of our group. */
+static tenrec_status members_judge(const struct generation *m, int32_t i, tenrec_status st,
+                                   const struct member *one, tenrec_error *err)
+{
+    if (st == TENREC_OK)
+        return members_check_one(m, i, one, err);
+    tenrec_error_prefix(err, "rank %d of group \"%s\"", i, m->group);
+    return st;
+}
+
 tenrec_status members_unpack_one(const struct generation *m, int32_t i,
                                  const struct store_value *value, struct member *ret,
                                  tenrec_error *err)
 {
-    tenrec_status st = member_unpack(value, ret, err);
-
-    if (st != TENREC_OK) {
-        tenrec_error_prefix(err, "rank %d of group \"%s\"", i, m->group);
-        return st;
-    }
-    if (ret->world != m->world || ret->rank != i)
-        return tenrec_fail(err, TENREC_EGROUP,
-                           "worker \"%s\" joined group \"%s\" as rank %d with world size %d, "
-                           "expected rank %d with world size %d",
-                           ret->name, m->group, ret->rank, ret->world, i, m->world);
-    return member_check_backend(ret, m->group, m->rank, m->backend, err);
+    return members_judge(m, i, member_unpack(value, ret, err), ret, err);
 }
 
-/* Most members are of the host of the one before: its texts serve both, as all are freed together.
- */
-static void members_share_texts(struct member *one, const struct member *before)
-{
-    const size_t name = strlen(one->name) + 1, address = strlen(one->address) + 1;
-    char *texts;
+/* ---- the texts of all ---------------------------------------------------------------- */
 
-    if (strcmp(one->host, before->host) != 0 || strcmp(one->boot, before->boot) != 0 ||
-        strcmp(one->backend, before->backend) != 0 ||
-        !(texts = malloc(name + address + one->extra_len)))
-        return;
-    one->name = memcpy(texts, one->name, name);
-    one->address = memcpy(texts + name, one->address, address);
-    if (one->extra_len)
-        one->extra = memcpy(texts + name + address, one->extra, one->extra_len);
+enum { TEXTS_BLOCK = 16384 };
+
+struct record_texts {
+    struct record_texts *next;
+    size_t used, room;
+    char text[];
+};
+
+void record_texts_drop(struct record_texts *t)
+{
+    for (struct record_texts *next; t; t = next) {
+        next = t->next;
+        free(t);
+    }
+}
+
+/* Returns room for `need` bytes. NULL: no memory.
+ *
+ * all  the bytes that may be needed from here on */
+static char *texts_reserve(struct record_texts **t, size_t need, size_t all)
+{
+    const size_t some = all < TEXTS_BLOCK ? all : TEXTS_BLOCK, room = need > some ? need : some;
+    struct record_texts *more;
+
+    if (*t && (*t)->room - (*t)->used >= need)
+        return (*t)->text + (*t)->used;
+    if (!(more = malloc(sizeof *more + room)))
+        return NULL;
+    *more = (struct record_texts){ .next = *t, .room = room };
+    *t = more;
+    return more->text;
+}
+
+static bool is_neighbour(const struct member *one, const struct member *before)
+{
+    return strcmp(one->host, before->host) == 0 && strcmp(one->boot, before->boot) == 0 &&
+           strcmp(one->backend, before->backend) == 0;
+}
+
+/* Most members are of the host of the one before, whose texts serve both. Returns the bytes of
+ * `room` that stay in use. */
+static size_t members_share_texts(struct member *one, const struct member *before, char *room)
+{
+    const size_t own = strlen(one->name) + 1 + strlen(one->address) + 1;
+
     one->host = before->host;
     one->boot = before->boot;
     one->backend = before->backend;
-    free(one->texts);
-    one->texts = texts;
+    if (one->extra_len)
+        one->extra = memmove(room + own, one->extra, one->extra_len);
+    return own + one->extra_len;
 }
 
 tenrec_status members_unpack(const struct generation *m, const struct store_value *values,
                              struct members *ret, tenrec_error *err)
 {
-    for (int32_t i = 0; i < m->world; i++) {
-        tenrec_status st = members_unpack_one(m, i, &values[i], &ret->list[i], err);
-        if (st != TENREC_OK)
-            return st;
-        if (i > 0)
-            members_share_texts(&ret->list[i], &ret->list[i - 1]);
+    tenrec_status st = TENREC_OK;
+    size_t all = 0;
+
+    for (int32_t i = 0; i < m->world; i++)
+        all += values[i].len;
+    for (int32_t i = 0; i < m->world && st == TENREC_OK; i++) {
+        struct member *one = &ret->list[i];
+        const size_t len = values[i].len;
+        char *room = texts_reserve(&ret->texts, len, all);
+
+        if (!room)
+            return tenrec_fail(err, TENREC_ENOMEM, "no memory for the workers' records");
+        st = members_judge(m, i, member_unpack_into(&values[i], room, one, err), one, err);
+        if (st == TENREC_OK)
+            ret->texts->used +=
+                i > 0 && is_neighbour(one, one - 1) ? members_share_texts(one, one - 1, room) : len;
+        all -= len;
     }
-    return TENREC_OK;
+    return st;
 }
 
 static int by_name(const void *a, const void *b)

@@ -283,9 +283,7 @@ void membership_drop(struct membership *m, uint64_t deadline_ns)
     process_group_close(m->pg, deadline_ns);
     rendezvous_close(m->rendezvous, deadline_ns);
     members_drop(m->members);
-    for (uint32_t i = 0; i < m->listed && m->texts; i++)
-        free(m->texts[i]);
-    free(m->texts);
+    record_texts_drop(m->texts);
     membership_view_finish(&m->view);
     free(m->names);
     free(m->member);
@@ -395,22 +393,15 @@ struct members *membership_take_records(struct membership *m)
     return all;
 }
 
-/* Keeps of the records only what the agents borrow. */
-static void membership_keep_texts(struct membership *m)
-{
-    m->texts = memory_new(m->listed, sizeof *m->texts);
-    for (uint32_t i = 0; i < m->listed && m->texts; i++)
-        m->texts[i] = m->members->list[i].texts;
-    if (m->texts)
-        free(membership_take_records(m));
-}
-
 void membership_started(struct membership *m)
 {
     free(m->member);
     m->member = NULL;
-    if (m->members && !m->rendezvous->visitor)
-        membership_keep_texts(m);
+    if (!m->members || m->rendezvous->visitor || m->rendezvous->dynamic)
+        return;
+    m->texts = m->members->texts; /* the agents borrow them */
+    m->members->texts = NULL;
+    members_drop(membership_take_records(m));
 }
 
 struct membership_list *membership_list_of(const struct membership *m)

@@ -16,6 +16,7 @@ struct loop;
 struct loop_timer;
 struct members;
 struct membership_list;
+struct record_texts;
 struct rendezvous;
 struct store_value;
 struct tenrec_process_group;
@@ -25,7 +26,7 @@ struct tenrec_chain_options;
 struct membership {
     struct rendezvous *rendezvous;
     struct members *members;     /* the records of the members, by id; NULL once they were taken */
-    char **texts;                /* owns, `listed` of them: what agents borrow of those records */
+    struct record_texts *texts;  /* owns; of those records, for the agents; or NULL */
     uint32_t listed;             /* members */
     struct membership_view view; /* of a dynamic group, when this worker joined; for the monitor */
     struct tenrec_process_group *pg; /* of a static group */

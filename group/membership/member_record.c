@@ -248,9 +248,9 @@ static const char *read_text(struct bytes_reader *r, size_t max, char **at)
     return to;
 }
 
-static void read_fields(struct bytes_reader *r, struct member *ret)
+/* A text ends with a byte where the record has its length, of more bytes. */
+static void read_fields(struct bytes_reader *r, char *at, struct member *ret)
 {
-    char *at = ret->texts;
     int64_t rank, world;
     const uint8_t *extra;
 
@@ -276,22 +276,35 @@ static void read_fields(struct bytes_reader *r, struct member *ret)
         ret->extra = memcpy(at, extra, ret->extra_len);
 }
 
-tenrec_status member_unpack(const struct store_value *value, struct member *ret, tenrec_error *err)
+tenrec_status member_unpack_into(const struct store_value *value, char *room, struct member *ret,
+                                 tenrec_error *err)
 {
     struct bytes_reader r = { .data = value->data, .len = value->len };
 
     *ret = (struct member){ 0 };
     if (bytes_read_u32(&r) != MAGIC)
         return tenrec_fail(err, TENREC_EPROTOCOL, "not a record of a worker");
-    /* A text ends with a byte where the record has its length, of more bytes. */
-    ret->texts = malloc(value->len);
-    if (!ret->texts)
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker's record");
-    read_fields(&r, ret);
+    read_fields(&r, room, ret);
     if (!r.bad && ranks_check_name("worker name", ret->name, NULL) == TENREC_OK)
         return TENREC_OK;
-    member_free(ret);
+    *ret = (struct member){ 0 };
     return tenrec_fail(err, TENREC_EPROTOCOL, "malformed record of a worker");
+}
+
+tenrec_status member_unpack(const struct store_value *value, struct member *ret, tenrec_error *err)
+{
+    char *texts = malloc(value->len + 1);
+    tenrec_status st;
+
+    *ret = (struct member){ 0 };
+    if (!texts)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker's record");
+    st = member_unpack_into(value, texts, ret, err);
+    if (st == TENREC_OK)
+        ret->texts = texts;
+    else
+        free(texts);
+    return st;
 }
 
 /* Keeps the existing value instead of `record`. */

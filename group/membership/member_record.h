@@ -94,5 +94,9 @@ tenrec_status member_publish(struct member *me, const char *address,
 
 /* errors: EPROTOCOL (malformed), ENOMEM */
 tenrec_status member_unpack(const struct store_value *value, struct member *ret, tenrec_error *err);
+/* The same with its texts in `room`, of value->len bytes: first name and address, each with its
+ * NUL, then the rest. errors: EPROTOCOL */
+tenrec_status member_unpack_into(const struct store_value *value, char *room, struct member *ret,
+                                 tenrec_error *err);
 
 #endif
