@@ -156,8 +156,9 @@ static uint64_t gather_limit(const struct gather *g, uint64_t limit)
 {
     const unsigned height = gather_tree_height(&g->tree, g->who->me);
 
-    return height > 1 && limit != CLOCK_NEVER ? clock_later_ms(limit, (uint64_t)(height - 1) * LEVEL_MS)
-                                              : limit;
+    return height > 1 && limit != CLOCK_NEVER
+               ? clock_later_ms(limit, (uint64_t)(height - 1) * LEVEL_MS)
+               : limit;
 }
 
 /* Lock held. Returns true if the gather is whole now. */
