@@ -29,6 +29,9 @@ static tenrec_status accept_identity(struct pipe *p, const struct identity *iden
         handshake_trust(&p->handshake.entry);
     if (!identity->version || identity->rank < 0)
         return TENREC_OK;
+    /* Else a member would be a stranger for the life of this pipe. */
+    if (!peer_find(p->ep, identity->rank) && peer_is_known(p->ep, identity->rank))
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for member %d", (int)identity->rank);
     p->caller.id = identity->rank;
     p->caller.incarnation = identity->incarnation;
     p->caller.proof = identity->proof;
