@@ -78,9 +78,11 @@ void message_deliver(struct pipe *p, struct tenrec_msg *msg, int32_t type, int64
 
     /* Requests arrive on incoming pipes only, and answers on outgoing ones: else a stranger could
      * answer a request to another peer. */
-    if (unlikely(type == PIPE_MESSAGE) && msg && pipe_told(p, (enum pipe_message)id)) {
+    /* Its id says all: it counts also if there was no memory for it. */
+    if (unlikely(type == PIPE_MESSAGE) && pipe_told(p, (enum pipe_message)id)) {
         counter_bump(&p->read.n_messages, (uint64_t)-1); /* it answers nothing */
-        msg->release(msg);
+        if (msg)
+            msg->release(msg);
         return;
     }
     if (p->outgoing ? message_is_request(type) : type & TENREC_MSG_RESPONSE_BIT) {
