@@ -60,10 +60,14 @@ def at(port):
     return {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
 
 
+def variables(puppet):
+    with open(f"/proc/{puppet.pid}/environ", encoding="utf-8", errors="replace") as f:
+        return dict(pair.split("=", 1) for pair in f.read().split("\0") if "=" in pair)
+
+
 def store_of(puppet):
     """Where its variables say that the store is."""
-    with open(f"/proc/{puppet.pid}/environ", encoding="utf-8", errors="replace") as f:
-        env = dict(pair.split("=", 1) for pair in f.read().split("\0") if "=" in pair)
+    env = variables(puppet)
     return f"tcp://{env['MASTER_ADDR']}:{env['MASTER_PORT']}"
 
 
