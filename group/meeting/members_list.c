@@ -270,6 +270,7 @@ tenrec_status members_get_list(struct generation *m, uint64_t deadline_ns, struc
 {
     const struct host_copy copy = { list_fetch, list_has_us, m };
 
-    return m->rank >= 0 ? host_copy_read(&copy, deadline_ns, ret, err)
-                        : list_fetch(m, deadline_ns, ret, err);
+    return m->rank >= 0 && (uint32_t)m->world >= host_copy_from
+               ? host_copy_read(&copy, deadline_ns, ret, err)
+               : list_fetch(m, deadline_ns, ret, err);
 }

@@ -17,6 +17,8 @@
 #define RETRY_MOST_US 20000
 #define LOCKED_MS 5000 /* the process that reads the store may be stopped */
 
+uint32_t host_copy_from = 512;
+
 struct copy_head {
     char mark[8];
     uint64_t len; /* 0: no value */

@@ -11,6 +11,10 @@
 
 #define HOST_COPY_VARIABLE "TENREC_HOST_FD"
 
+/* Smaller groups read the store: hundreds of processes that wait for a lock cost more than a value
+ * of 100 KiB. Tests set it. */
+extern uint32_t host_copy_from; /* workers */
+
 struct host_copy {
     /* Reads the value from the store. *ret may stay without data. */
     tenrec_status (*fetch)(void *arg, uint64_t deadline_ns, struct store_value *ret,

@@ -110,6 +110,7 @@ static void make_store_and_copy(void)
     assert_status(host_copy_new(&fd, &err), &err);
     snprintf(text, sizeof text, "%d", fd);
     setenv(HOST_COPY_VARIABLE, text, 1);
+    host_copy_from = 2;
 }
 
 static void drop_store_and_copy(void)

@@ -3,7 +3,7 @@
 import os
 
 from cases import equal, has_ucx, main, run, true, until
-from crew import ALL_TO_ALL, CONFIG, LONG_MS, TENREC, WRAPPER, Crew, at, backend, by_hand, free_port, variables
+from crew import ALL_TO_ALL, CONFIG, LONG_MS, TENREC, WRAPPER, Crew, at, backend, by_hand, free_port
 
 
 def all_to_all(n, rounds=2):
@@ -55,16 +55,6 @@ def system_meets_by_env_when_an_agent_serves_the_store():
         crew.start(by_hand(3, **at(port), TORCHELASTIC_USE_AGENT_STORE="True"))
         exchange_and_leave(crew)
         agent.finish()
-
-
-def system_leaves_a_copy_of_the_members_for_others_of_the_run():
-    with Crew().run(3) as crew:
-        crew.all("init")
-        file = f"/proc/{crew[0].pid}/fd/{variables(crew[0])['TENREC_HOST_FD']}"
-        with open(file, "rb") as f:
-            copy = f.read()
-        true(all(b"worker%d" % rank in copy for rank in range(3)), f"the copy is {copy!r}")
-        crew.leave()
 
 
 def connections_to(port):

@@ -60,14 +60,10 @@ def at(port):
     return {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
 
 
-def variables(puppet):
-    with open(f"/proc/{puppet.pid}/environ", encoding="utf-8", errors="replace") as f:
-        return dict(pair.split("=", 1) for pair in f.read().split("\0") if "=" in pair)
-
-
 def store_of(puppet):
     """Where its variables say that the store is."""
-    env = variables(puppet)
+    with open(f"/proc/{puppet.pid}/environ", encoding="utf-8", errors="replace") as f:
+        env = dict(pair.split("=", 1) for pair in f.read().split("\0") if "=" in pair)
     return f"tcp://{env['MASTER_ADDR']}:{env['MASTER_PORT']}"
 
 
