@@ -392,8 +392,9 @@ tenrec_status tenrec_rpc_async(struct tenrec_worker *w, const char *to, const ch
  * errors   ETIMEDOUT (names the missing workers), EPEER_LOST (names the lost
  *          member: at once if its connection broke, also before the barrier, else within two
  *          seconds), EINVAL (this worker is not in the set, a worker is named twice, negative ms),
- *          EPEER_UNKNOWN, ECANCELED (by a shutdown), EAGAIN (too many are under way),
- *          EWOULDBLOCK, ESHUTDOWN, ENOMEM
+ *          EPEER_UNKNOWN, EGROUP (of all: the members of the dynamic group have changed, and
+ *          another worker knows others), ECANCELED (by a shutdown), EAGAIN (too many are under
+ *          way), EWOULDBLOCK, ESHUTDOWN, ENOMEM
  * threads  any; not an inline handler or a callback
  */
 tenrec_status tenrec_worker_barrier(struct tenrec_worker *w, const char *const *names, size_t n,
