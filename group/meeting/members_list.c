@@ -235,8 +235,7 @@ tenrec_status members_open_list(const struct generation *m, const struct store_v
     return *ret_n == 0 || *ret_n == (size_t)m->world ? TENREC_OK : members_fail_list(m, err);
 }
 
-/* ---- the list in the store
- * ----------------------------------------------------------------------- */
+/* ---- the list in the store ----------------------------------------------------------- */
 
 static tenrec_status list_fetch(void *arg, uint64_t deadline_ns, struct store_value *ret,
                                 tenrec_error *err)
@@ -270,7 +269,6 @@ tenrec_status members_get_list(struct generation *m, uint64_t deadline_ns, struc
 {
     const struct host_copy copy = { list_fetch, list_has_us, m };
 
-    return m->rank >= 0 && (uint32_t)m->world >= host_copy_from
-               ? host_copy_read(&copy, deadline_ns, ret, err)
-               : list_fetch(m, deadline_ns, ret, err);
+    return m->copies ? host_copy_read(&copy, deadline_ns, ret, err)
+                     : list_fetch(m, deadline_ns, ret, err);
 }

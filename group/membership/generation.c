@@ -5,6 +5,7 @@
 #include "core/base/log.h"
 #include "group/membership/member_record.h"
 #include "group/membership/membership.h"
+#include "group/store/host_copy.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -178,7 +179,9 @@ tenrec_status generation_open(struct tenrec_store *s, const char *group, const c
                               int32_t rank, int32_t world, uint64_t deadline_ns,
                               struct generation *ret, tenrec_error *err)
 {
-    struct generation m = { .rank = rank, .world = world, .end = GENERATION_GIVEN_UP };
+    struct generation m = {
+        .rank = rank, .world = world, .end = GENERATION_GIVEN_UP, .copies = world >= HOST_COPY_FROM
+    };
     char key[KEY_ROOM];
     tenrec_status st;
 

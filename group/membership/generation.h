@@ -21,7 +21,8 @@ struct generation {
     uint64_t token;      /* as in member_record.h; 0 of a visitor */
     const char *backend; /* likewise; borrowed, set by the user. NULL: not compared */
     enum generation_end end;
-    bool over; /* left already, alone or with all */
+    bool over;   /* left already, alone or with all */
+    bool copies; /* reads what another worker of this host has read of the store */
     char group[128], run[128];
     char hint[192]; /* a possible cause, for an error; or "" */
 };

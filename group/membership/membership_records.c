@@ -186,7 +186,7 @@ static tenrec_status records_read_together(struct membership_list *r,
     struct records_together t = { r, e, n };
     const struct host_copy copy = { together_fetch, together_fits, &t };
     struct store_value all = { 0 };
-    tenrec_status st = r->id >= 0 && n >= host_copy_from
+    tenrec_status st = r->id >= 0 && n >= HOST_COPY_FROM
                            ? host_copy_read(&copy, deadline_ns, &all, err)
                            : together_fetch(&t, deadline_ns, &all, err);
 

@@ -17,14 +17,12 @@
 #define RETRY_MOST_US 20000
 #define LOCKED_MS 5000 /* the process that reads the store may be stopped */
 
-uint32_t host_copy_from = 512;
-
 struct copy_head {
     char mark[8];
     uint64_t len; /* 0: no value */
 };
 
-/* Opens the file again, as a lock belongs to an open file: those that inherited one share its lock.
+/* Opens the file again, as a lock belongs to an open file, and all heirs of it share that lock.
  * Returns -1 if there is none. */
 static int copy_open(void)
 {

@@ -2,8 +2,8 @@
 /* host_copy.h - what one worker of a host has read of the store, kept for the others that the same
  * launcher has started: a large value crosses the network once for each host.
  *
- * It lies in a memory file that the workers inherit (TENREC_HOST_FD). Whoever is locked out for too
- * long, or has no such file, reads the store. */
+ * It lies in a memory file that the workers inherit (TENREC_HOST_FD). A worker that is locked out
+ * for too long, or has no such file, reads the store. */
 #ifndef TENREC_STORE_HOST_COPY_H
 #define TENREC_STORE_HOST_COPY_H
 
@@ -12,8 +12,8 @@
 #define HOST_COPY_VARIABLE "TENREC_HOST_FD"
 
 /* Smaller groups read the store: hundreds of processes that wait for a lock cost more than a value
- * of 100 KiB. Tests set it. */
-extern uint32_t host_copy_from; /* workers */
+ * of 100 KiB. */
+enum { HOST_COPY_FROM = 512 /* workers */ };
 
 struct host_copy {
     /* Reads the value from the store. *ret may stay without data. */

@@ -37,7 +37,7 @@ tenrec_status gather_find_set(struct tenrec_worker *w, const char *const *names,
     return TENREC_OK;
 }
 
-/* A set of a gather that is open, or was. A member of an open one may have left. */
+/* A set of a gather that is open, or was. A member of an open gather may have left. */
 static struct participants *find_hash(struct tenrec_worker *w, const struct set_hash *hash)
 {
     struct gathers *gs = gathers_of(w);
@@ -67,8 +67,8 @@ static tenrec_status find_whole(struct tenrec_worker *w, const struct set_hash *
     participants_drop(*ret);
     *ret = NULL;
     return tenrec_fail(err, TENREC_EGROUP,
-                       "the gather is of all members, and '%s' knows others than the sender: one "
-                       "has joined or left meanwhile",
+                       "the gather is of all members, and '%s' knows others than the sender: a "
+                       "member has joined or left meanwhile",
                        w->self.name);
 }
 

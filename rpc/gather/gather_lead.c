@@ -48,7 +48,7 @@ static bool waits_for(struct gather *g, tenrec_peer id)
 
 void gather_lead_remove_failed(struct gathers *gs, struct gather *g, const tenrec_error *why)
 {
-    struct gather_set *set = gather_set_get(&gs->sets, g->who);
+    struct gather_set *set = gather_set_find(gs->sets, &g->who->hash);
 
     gather_lead_remove(gs, g);
     if (set)
@@ -90,19 +90,18 @@ static struct gather *gather_lead_open(struct gathers *gs, const struct particip
 static tenrec_status gather_lead_find(struct gathers *gs, struct participants *s, int64_t number,
                                       struct gather **ret, tenrec_error *err)
 {
-    struct gather_set *set = gather_set_get(&gs->sets, s);
     struct gather *g = gather_lead_open(gs, s, number);
+    struct gather_set *set;
     tenrec_status st = TENREC_OK;
 
-    if (!g && set && gather_set_was_whole(set, number)) {
-        *ret = NULL;
-        return TENREC_OK;
-    }
-    if (!g && set && (st = gather_set_verdict(set, number, err)) != TENREC_OK)
-        return st;
     *ret = g;
     if (g)
         return TENREC_OK;
+    set = gather_set_get(&gs->sets, s);
+    if (set && gather_set_was_whole(set, number))
+        return TENREC_OK;
+    if (set && (st = gather_set_verdict(set, number, err)) != TENREC_OK)
+        return st;
     if (gs->n_open >= OPEN_MAX)
         st = tenrec_fail(err, TENREC_EAGAIN, "%d gathers are open already", OPEN_MAX);
     else if (!set || !(g = gather_new(s, gs->degree, number)))
@@ -165,6 +164,8 @@ static uint64_t gather_limit(const struct gather *g, uint64_t limit)
 static bool gather_take_part(struct gathers *gs, struct gather *g, struct gather_part *p,
                              const struct gather_part *part, uint64_t limit)
 {
+    struct gather_set *set;
+
     *p = *part;
     p->joined = true;
     g->arrived++;
@@ -173,7 +174,9 @@ static bool gather_take_part(struct gathers *gs, struct gather *g, struct gather
     if (g->arrived < g->n)
         return false;
     gather_lead_remove(gs, g);
-    gather_set_add_whole(gather_set_get(&gs->sets, g->who), g->number);
+    set = gather_set_find(gs->sets, &g->who->hash);
+    if (set) /* else a member has left meanwhile */
+        gather_set_add_whole(set, g->number);
     return true;
 }
 

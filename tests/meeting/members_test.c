@@ -47,6 +47,7 @@ static void *join(void *arg)
     j->st =
         generation_open(store, "g", "", j->rank, j->world, deadline_ns, &j->generation, &j->err);
     j->generation.backend = j->backend;
+    j->generation.copies = getenv(HOST_COPY_VARIABLE) != NULL;
     if (j->st == TENREC_OK)
         j->st =
             members_join(&j->generation, j->name, address, NULL, deadline_ns, &j->members, &j->err);
@@ -110,7 +111,6 @@ static void make_store_and_copy(void)
     assert_status(host_copy_new(&fd, &err), &err);
     snprintf(text, sizeof text, "%d", fd);
     setenv(HOST_COPY_VARIABLE, text, 1);
-    host_copy_from = 2;
 }
 
 static void drop_store_and_copy(void)

@@ -37,8 +37,8 @@ bool peer_is_known(const struct endpoint *ep, tenrec_peer id);
 /* Takes the members that are there before the agent starts. errors: EINVAL (an id), ENOMEM */
 tenrec_status peer_table_start(struct endpoint *ep, const struct tenrec_member *member, uint32_t n,
                                tenrec_error *err);
-/* Adds a member that has joined since. *ret_before: the one that had its id, to be retired; or NULL
- * errors: as above */
+/* Adds a member that has joined since. *ret_before: the earlier member of its id, to be retired; or
+ * NULL errors: as above */
 tenrec_status peer_table_add(struct endpoint *ep, const struct tenrec_member *m,
                              struct peer **ret_before, tenrec_error *err);
 void peer_table_finish(struct endpoint *ep);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer_table.c - the members by id. Most members of a large group are never called: those that were
- * there at the start cost four words each, until they are looked up. */
+/* peer_table.c - the members by id. Most members of a large group are never called: a member of the
+ * start costs four words until it is looked up. */
 #include "pipe/peer.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static struct peer *peer_new(struct endpoint *ep, const struct tenrec_member *m)
     return peer;
 }
 
-/* With all that had the id before. */
+/* With all earlier members of the id. */
 static void peer_free(struct peer *peer)
 {
     struct peer *before;
@@ -37,37 +37,37 @@ static void peer_free(struct peer *peer)
     }
 }
 
-/* The id behind the highest. */
-static tenrec_peer seats_end(const struct tenrec_member *member, uint32_t n)
+static tenrec_status peer_check_id(tenrec_peer id, tenrec_error *err)
 {
-    const char *at = (const char *)member;
-    tenrec_peer end = 0;
+    return id >= 0 && id < ENDPOINT_PEERS
+               ? TENREC_OK
+               : tenrec_fail(err, TENREC_EINVAL, "member id %d: expected 0 to %d", (int)id,
+                             ENDPOINT_PEERS - 1);
+}
 
-    for (uint32_t i = 0; i < n; i++, at += member->size) {
-        const struct tenrec_member *m = (const struct tenrec_member *)(const void *)at;
-        if (m->id >= end)
-            end = m->id + 1;
-    }
-    return end;
+static const struct tenrec_member *member_at(const struct tenrec_member *member, uint32_t i)
+{
+    return (const void *)((const char *)member + (size_t)i * member->size);
 }
 
 tenrec_status peer_table_start(struct endpoint *ep, const struct tenrec_member *member, uint32_t n,
                                tenrec_error *err)
 {
-    const tenrec_peer end = n ? seats_end(member, n) : 0;
-    const char *at = (const char *)member;
+    tenrec_status st = TENREC_OK;
+    tenrec_peer end = 0;
 
-    if (end > ENDPOINT_PEERS)
-        return tenrec_fail(err, TENREC_EINVAL, "member id %d: expected 0 to %d", (int)end - 1,
-                           ENDPOINT_PEERS - 1);
+    for (uint32_t i = 0; i < n && st == TENREC_OK; i++) {
+        const tenrec_peer id = member_at(member, i)->id;
+        st = peer_check_id(id, err);
+        end = id >= end ? id + 1 : end;
+    }
+    if (st != TENREC_OK)
+        return st;
     ep->seats = calloc((size_t)end + 1, sizeof *ep->seats);
     if (!ep->seats)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %u members", n);
-    for (uint32_t i = 0; i < n; i++, at += member->size) {
-        const struct tenrec_member *m = (const struct tenrec_member *)(const void *)at;
-        if (m->id < 0)
-            return tenrec_fail(err, TENREC_EINVAL, "member id %d: expected 0 to %d", (int)m->id,
-                               ENDPOINT_PEERS - 1);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct tenrec_member *m = member_at(member, i);
         ep->seats[m->id] = (struct peer_seat){ m->incarnation, TENREC_HAS(m, token) ? m->token : 0,
                                                m->name, m->address };
     }
@@ -125,12 +125,12 @@ bool peer_is_known(const struct endpoint *ep, tenrec_peer id)
 tenrec_status peer_table_add(struct endpoint *ep, const struct tenrec_member *m,
                              struct peer **ret_before, tenrec_error *err)
 {
+    tenrec_status st = peer_check_id(m->id, err);
     pthread_mutex_t *lock;
     struct peer *peer;
 
-    if (m->id < 0 || m->id >= ENDPOINT_PEERS)
-        return tenrec_fail(err, TENREC_EINVAL, "member id %d: expected 0 to %d", (int)m->id,
-                           ENDPOINT_PEERS - 1);
+    if (st != TENREC_OK)
+        return st;
     peer = peer_new(ep, m);
     if (!peer)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for member %d", (int)m->id);
