@@ -78,6 +78,12 @@ def conformance_passes_the_store_that_breaks_nothing():
     contains(done.stdout, "0 failed")
 
 
+def conformance_asks_a_late_server_again():
+    done = conformance("nothing, late")
+    equal(done.returncode, 0, done.stdout)
+    contains(done.stdout, "0 failed")
+
+
 def plugin_alone(breaks):
     path = os.path.join(os.environ["TENREC_PLUGIN_PATH"].split(":")[0], "drawer.so")
     return run_conformance(TENREC, "--workers", "1", path, env={**os.environ, "TENREC_TEST_BREAKS": breaks})
@@ -104,6 +110,7 @@ def no_group_meets_in_a_store_without_compare_set():
 
 
 CASES = [sees(fault, expected, lambda *args, fault=fault: conformance(fault, *args)) for fault, expected in FAULTS.items()]
-CASES += [conformance_passes_the_store_that_breaks_nothing, conformance_opens_a_store_that_is_a_plugin_alone, conformance_breaks_no_rule_without_a_server,
+CASES += [conformance_passes_the_store_that_breaks_nothing, conformance_asks_a_late_server_again,
+          conformance_opens_a_store_that_is_a_plugin_alone, conformance_breaks_no_rule_without_a_server,
           no_group_meets_in_a_store_without_compare_set]
 sys.exit(1 if run_cases(CASES) else 0)

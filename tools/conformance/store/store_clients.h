@@ -51,6 +51,12 @@ void put_bytes(struct tenrec_store *s, const char *key, const void *data, size_t
 void holds(struct tenrec_store *s, const char *key, const char *value);
 void holds_bytes(struct tenrec_store *s, const char *key, const void *data, size_t len);
 bool has(struct tenrec_store *s, const char *key);
+/* Gets with a deadline so early that a busy server may answer too late, and asks such a server
+ * again. */
+tenrec_status get_by(struct tenrec_store *s, const char *const *keys, size_t n, unsigned limit_ms,
+                     struct store_value *ret, bool *ret_missing, tenrec_error *err);
+/* The server had no time to answer, and may be asked again before `until_ns`. */
+bool server_was_late(tenrec_status st, uint64_t until_ns);
 int64_t add(struct tenrec_store *s, const char *key, int64_t delta);
 
 /* A client of the store in a second process. Each order is demanded to succeed. */

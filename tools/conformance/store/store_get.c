@@ -42,8 +42,7 @@ STORE_CASE(get_in_vain_tells_which_keys_are_missing, "ST-11")
 
     put(one, "here1", "");
     put(one, "here2", "x");
-    expect_error(store_get_all(two, keys, 4, clock_deadline_ms(20), value, missing, &err),
-                 TENREC_ETIMEDOUT, &err, "get");
+    expect_error(get_by(two, keys, 4, 20, value, missing, &err), TENREC_ETIMEDOUT, &err, "get");
     for (int i = 0; i < 4; i++)
         if (missing[i] != (i % 2 == 0))
             expect_fail("get reports that key \"%s\" is %s", keys[i],
@@ -61,10 +60,9 @@ STORE_CASE(get_looks_when_its_deadline_has_passed, "ST-11")
     struct store_value value;
     tenrec_error err;
 
-    expect_error(store_get_all(one, &key, 1, clock_now_ns(), &value, NULL, &err), TENREC_ETIMEDOUT,
-                 &err, "get");
+    expect_error(get_by(one, &key, 1, 0, &value, NULL, &err), TENREC_ETIMEDOUT, &err, "get");
     put(two, "k", "v");
-    expect_ok(store_get_all(one, &key, 1, clock_now_ns(), &value, NULL, &err), &err, "get");
+    expect_ok(get_by(one, &key, 1, 0, &value, NULL, &err), &err, "get");
     expect_bytes(value.data, "v", 2, "the value of \"k\"");
     free(value.data);
 }
@@ -86,11 +84,9 @@ STORE_CASE(get_waits_without_using_the_processor, "ST-11")
     tenrec_error err;
     uint64_t spent;
 
-    expect_error(store_get_all(one, &key, 1, clock_deadline_ms(10), NULL, NULL, &err),
-                 TENREC_ETIMEDOUT, &err, "get");
+    expect_error(get_by(one, &key, 1, 10, NULL, NULL, &err), TENREC_ETIMEDOUT, &err, "get");
     spent = spent_ns();
-    expect_error(store_get_all(one, &key, 1, clock_deadline_ms(WAIT_MS), NULL, NULL, &err),
-                 TENREC_ETIMEDOUT, &err, "get");
+    expect_error(get_by(one, &key, 1, WAIT_MS, NULL, NULL, &err), TENREC_ETIMEDOUT, &err, "get");
     spent = (spent_ns() - spent) / 1000000;
     if (spent > WAIT_MS / PART)
         expect_fail("a wait of %d ms uses the processor for %" PRIu64 " ms", WAIT_MS, spent);
@@ -121,6 +117,8 @@ STORE_CASE(get_passes_each_value_once, "ST-11")
     char *keys[] = { clients_key("a"), clients_key("b"), clients_key("c") };
     bool missing[3] = { false };
     struct taker t = { .n = { 0 } };
+    tenrec_status st;
+    uint64_t until_ns;
     tenrec_error err;
     struct raw r;
 
@@ -134,10 +132,13 @@ STORE_CASE(get_passes_each_value_once, "ST-11")
     expect_equal(t.n[1], 1, "the number of times that value 1 is passed");
     expect_ok(r.ops->get(&r.store, (const char *const *)keys, 2, soon(), NULL, NULL, missing, &err),
               &err, "get");
-    err.text[0] = '\0';
-    expect_status(r.ops->get(&r.store, (const char *const *)keys, 3, clock_deadline_ms(20),
-                             taker_take, &t, missing, &err),
-                  TENREC_ETIMEDOUT, "the status of a get of a missing key");
+    until_ns = soon();
+    do {
+        err.text[0] = '\0';
+        st = r.ops->get(&r.store, (const char *const *)keys, 3, clock_deadline_ms(20), taker_take,
+                        &t, missing, &err);
+    } while (server_was_late(st, until_ns));
+    expect_status(st, TENREC_ETIMEDOUT, "the status of a get of a missing key");
     if (err.text[0])
         expect_fail("get of a missing key says \"%s\", expected no text", err.text);
     expect_equal(t.n[0] + t.n[1], 2,
