@@ -109,8 +109,8 @@ tenrec_status chain_use_devices(struct chain *c, const struct tenrec_device *dev
                                 tenrec_error *err);
 
 /* Starts from the wire outwards. After a failure the started agents are shut down
- * again, and the chain can only be closed. The members' strings must live until
- * chain_shutdown returned; the array is borrowed during the call. */
+ * again, and the chain can only be closed. The members and their strings are borrowed until
+ * chain_shutdown has returned. */
 tenrec_status chain_start(struct chain *c, const struct tenrec_member *member, uint32_t n,
                           tenrec_error *err);
 

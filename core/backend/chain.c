@@ -290,9 +290,8 @@ tenrec_status chain_start(struct chain *c, const struct tenrec_member *member, u
         /* Up before `start` returns: a peer may call already and expect an answer. */
         chain_enter(c, CHAIN_UP);
         /* First: a member may connect as soon as an agent serves. */
-        st = chain_members_add_all(&c->members, member, n, err);
-        if (st == TENREC_OK)
-            st = links_start(c, member, n, err);
+        chain_members_start(&c->members, member, n);
+        st = links_start(c, member, n, err);
         if (st != TENREC_OK) {
             chain_enter(c, CHAIN_STOPPING);
             links_shutdown(c);
@@ -477,7 +476,10 @@ void chain_member_joined(struct chain *c, const struct tenrec_member *member)
 
 void chain_member_left(struct chain *c, tenrec_peer id)
 {
-    chain_members_remove(&c->members, id);
+    tenrec_error err;
+
+    if (chain_members_remove(&c->members, id, &err) != TENREC_OK)
+        log_line(TENREC_LOG_ERROR, c->link[0].part, "%s", err.text);
     pthread_mutex_lock(&c->group);
     OUTERMOST_FIRST (l, c, member_left)
         l->agent.ops->member_left(&l->agent, id);

@@ -14,74 +14,70 @@ void chain_members_init(struct chain_members *m, bool dynamic)
 void chain_members_finish(struct chain_members *m)
 {
     pthread_mutex_destroy(&m->lock);
-    free(m->v);
+    free(m->change);
 }
 
-/* Lock held. */
-static bool members_reserve(struct chain_members *m, size_t n)
+void chain_members_start(struct chain_members *m, const struct tenrec_member *member, uint32_t n)
 {
-    struct chain_member *bigger;
-    size_t room = n < 2 * m->room ? 2 * m->room : n;
+    pthread_mutex_lock(&m->lock);
+    m->start = member;
+    m->n_start = n;
+    pthread_mutex_unlock(&m->lock);
+}
 
-    if (n <= m->room)
-        return true;
-    bigger = memory_resize(m->v, room, sizeof *bigger);
+static struct chain_member member_of(const struct tenrec_member *member)
+{
+    return (struct chain_member){ .rank = TENREC_HAS(member, linked) ? 0 : member->id,
+                                  .incarnation = member->incarnation,
+                                  .name = member->name,
+                                  .address = member->address };
+}
+
+/* Returns the place for a change of that id, or NULL. Lock held. */
+static struct chain_change *members_change(struct chain_members *m, tenrec_peer id)
+{
+    const size_t need = (size_t)id + 1, room = need < 2 * m->room ? 2 * m->room : need;
+    struct chain_change *bigger;
+
+    if (need <= m->room)
+        return &m->change[id];
+    bigger = memory_resize(m->change, room, sizeof *bigger);
     if (!bigger)
-        return false;
+        return NULL;
     memset(bigger + m->room, 0, (room - m->room) * sizeof *bigger);
-    m->v = bigger;
+    m->change = bigger;
     m->room = room;
-    return true;
+    return &m->change[id];
 }
 
 tenrec_status chain_members_add(struct chain_members *m, const struct tenrec_member *member,
                                 tenrec_error *err)
 {
-    bool added;
+    struct chain_change *c;
 
     if (member->id < 0)
         return tenrec_fail(err, TENREC_EINVAL, "member id %d: expected 0 or more", (int)member->id);
     pthread_mutex_lock(&m->lock);
-    added = members_reserve(m, (size_t)member->id + 1);
-    if (added)
-        m->v[member->id] =
-            (struct chain_member){ .here = true,
-                                   .rank = TENREC_HAS(member, linked) ? 0 : member->id,
-                                   .incarnation = member->incarnation,
-                                   .name = member->name,
-                                   .address = member->address };
+    c = members_change(m, member->id);
+    if (c)
+        *c = (struct chain_change){ MEMBER_HERE, member_of(member) };
     pthread_mutex_unlock(&m->lock);
-    return added ? TENREC_OK : memory_fail(err);
+    return c ? TENREC_OK : memory_fail(err);
 }
 
-tenrec_status chain_members_add_all(struct chain_members *m, const struct tenrec_member *member,
-                                    uint32_t n, tenrec_error *err)
+/* Lock held. */
+static bool members_find(const struct chain_members *m, tenrec_peer id, struct chain_member *ret)
 {
-    const char *at = (const char *)member;
-    tenrec_status st;
+    const struct tenrec_member *member;
 
-    pthread_mutex_lock(&m->lock);
-    st = members_reserve(m, n) ? TENREC_OK : memory_fail(err); /* no more than they need, mostly */
-    pthread_mutex_unlock(&m->lock);
-    for (uint32_t i = 0; i < n && st == TENREC_OK; i++, at += member->size)
-        st = chain_members_add(m, (const struct tenrec_member *)(const void *)at, err);
-    return st;
-}
-
-void chain_members_remove(struct chain_members *m, tenrec_peer id)
-{
-    pthread_mutex_lock(&m->lock);
-    if (id >= 0 && (size_t)id < m->room)
-        m->v[id].here = false;
-    pthread_mutex_unlock(&m->lock);
-}
-
-void chain_members_set_key(struct chain_members *m, tenrec_peer id, void *key)
-{
-    pthread_mutex_lock(&m->lock);
-    if (id >= 0 && (size_t)id < m->room)
-        m->v[id].key = key;
-    pthread_mutex_unlock(&m->lock);
+    if (id >= 0 && (size_t)id < m->room && m->change[id].state != MEMBER_AS_AT_START) {
+        *ret = m->change[id].member;
+        return m->change[id].state == MEMBER_HERE;
+    }
+    member = tenrec_member_find(m->start, m->n_start, id);
+    if (member)
+        *ret = member_of(member);
+    return member != NULL;
 }
 
 bool chain_members_find(struct chain_members *m, tenrec_peer id, struct chain_member *ret)
@@ -89,11 +85,31 @@ bool chain_members_find(struct chain_members *m, tenrec_peer id, struct chain_me
     bool found;
 
     pthread_mutex_lock(&m->lock);
-    found = id >= 0 && (size_t)id < m->room && m->v[id].here;
-    if (found)
-        *ret = m->v[id];
+    found = members_find(m, id, ret);
     pthread_mutex_unlock(&m->lock);
     return found;
+}
+
+tenrec_status chain_members_remove(struct chain_members *m, tenrec_peer id, tenrec_error *err)
+{
+    struct chain_member member;
+    struct chain_change *c = NULL;
+    bool here;
+
+    pthread_mutex_lock(&m->lock);
+    here = members_find(m, id, &member);
+    if (here && (c = members_change(m, id)))
+        c->state = MEMBER_GONE;
+    pthread_mutex_unlock(&m->lock);
+    return !here || c ? TENREC_OK : memory_fail(err);
+}
+
+void chain_members_set_key(struct chain_members *m, tenrec_peer id, void *key)
+{
+    pthread_mutex_lock(&m->lock);
+    if (id >= 0 && (size_t)id < m->room)
+        m->change[id].member.key = key;
+    pthread_mutex_unlock(&m->lock);
 }
 
 tenrec_status chain_members_check(struct chain_members *m, tenrec_peer id, uint64_t incarnation,

@@ -259,7 +259,16 @@ tenrec_status tenrec_chain_set_devices(struct tenrec_chain *agent,
 tenrec_status tenrec_chain_start(struct tenrec_chain *agent, const struct tenrec_member *member,
                                  uint32_t n, tenrec_error *err)
 {
-    return chain_start(agent->chain, member, n, err);
+    const size_t size = n ? (size_t)member->size : 0;
+
+    if (agent->member)
+        return tenrec_fail(err, TENREC_EINVAL, "a chain is started once only");
+    agent->member = memory_new(n ? n : 1, size ? size : 1);
+    if (!agent->member)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %u members", n);
+    if (n)
+        memcpy(agent->member, member, n * size);
+    return chain_start(agent->chain, agent->member, n, err);
 }
 
 void tenrec_chain_add_member(struct tenrec_chain *agent, const struct tenrec_member *member)
@@ -295,6 +304,7 @@ void tenrec_chain_drop(struct tenrec_chain *agent)
     if (agent->chain)
         tenrec_chain_stop(agent);
     chain_close(agent->chain);
+    free(agent->member);
     loop_timer_drop(agent->timer);
     pending_finish(&agent->pending);
     storage_pool_deny(storage_pool_of_process(), agent->pool_bytes);

@@ -18,7 +18,8 @@ struct tenrec_chain {
     struct parallel_copy *copy;
     size_t pool_bytes; /* this agent's share of the storage pool */
     struct chain *chain;
-    struct pending pending; /* calls */
+    struct tenrec_member *member; /* those of the start; owns; NULL before */
+    struct pending pending;       /* calls */
 };
 
 /* An answer has arrived, which is taken; or cannot be read (`why`), and stays the caller's. Returns

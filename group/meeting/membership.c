@@ -395,8 +395,6 @@ struct members *membership_take_records(struct membership *m)
 
 void membership_started(struct membership *m)
 {
-    free(m->member);
-    m->member = NULL;
     if (!m->members || m->rendezvous->visitor || m->rendezvous->dynamic)
         return;
     m->texts = m->members->texts; /* the agents borrow them */

@@ -98,8 +98,7 @@ tenrec_status membership_hear_number(struct membership *m, const char *name, ten
                                      uint64_t deadline_ns, int64_t *ret, tenrec_error *err);
 /* Hands over the records, whose texts the agents borrow until they are shut down. */
 struct members *membership_take_records(struct membership *m);
-/* The agents have the members: m->member is NULL from now on, and a member of a static group has
- * no records any more. */
+/* The agents have the members: a member of a static group has no records any more. */
 void membership_started(struct membership *m);
 /* Of a visitor: that of a member's agent; "" if no member has that id. */
 const char *membership_address(const struct membership *m, tenrec_peer id);

@@ -155,14 +155,16 @@ struct tenrec_agent_ops {
     const char *(*address)(struct tenrec_agent *self);
 
     /* [AG-8] Begin to serve. From now on deliver may be called. The core starts the agents from
-     * the innermost outwards, when all `n` members have published their address. `member` is
-     * borrowed during the call; its strings live until shutdown. May block, at most for the
+     * the innermost outwards, when all `n` members have published their address. `member`
+     * and its strings are borrowed until shutdown: find a member (tenrec_member_find) when it is
+     * needed, as a large group has many that are never called. May block, at most for the
      * backend's own connect timeout. A wrapper may receive send and deliver before its own start,
      * because the agents inside it already serve. */
     tenrec_status (*start)(struct tenrec_agent *self, const struct tenrec_member *member,
                            uint32_t n, tenrec_error *err);
 
-    /* [AG-9] A member joined or left a dynamic group. `member` is borrowed as in start. */
+    /* [AG-9] A member joined or left a dynamic group. `member` is borrowed during the call; its
+     * strings live until shutdown. */
     void (*member_joined)(struct tenrec_agent *self, const struct tenrec_member *member);
     void (*member_left)(struct tenrec_agent *self, tenrec_peer id);
 
@@ -447,6 +449,29 @@ struct tenrec_host {
      * agent does not close idle ones. NULL: it has. Any thread. */
     bool (*needs)(struct tenrec_agent *self, tenrec_peer peer);
 };
+
+/* The member with that id of the `n` that `start` was given, or NULL. Most groups list member i at
+ * i. */
+static inline const struct tenrec_member *tenrec_member_find(const struct tenrec_member *member,
+                                                             uint32_t n, tenrec_peer id)
+{
+    const char *const all = (const char *)member;
+    const struct tenrec_member *one;
+
+    if (id < 0 || n == 0)
+        return NULL;
+    if ((uint32_t)id < n) {
+        one = (const struct tenrec_member *)(const void *)(all + (size_t)id * member->size);
+        if (one->id == id)
+            return one;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        one = (const struct tenrec_member *)(const void *)(all + (size_t)i * member->size);
+        if (one->id == id)
+            return one;
+    }
+    return NULL;
+}
 
 static inline void tenrec_done_succeed(struct tenrec_done done)
 {

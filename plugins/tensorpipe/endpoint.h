@@ -56,8 +56,8 @@ struct endpoint {
     bool one_cpu, many_cpus;
     tenrec_peer me;
     _Atomic(struct peer *) *peers; /* ENDPOINT_PEERS of them, by id; a lock of peer_locks to add */
-    struct peer_seat *seats;       /* owns; members of the start that peers may lack, by id */
-    int seats_end;
+    const struct tenrec_member *start; /* its members, which `peers` may lack; until shutdown */
+    uint32_t n_start;
     atomic_int peers_end; /* above all ids that were ever in use */
     pthread_mutex_t peer_locks[ENDPOINT_LOCKS];
     struct reactor_task reclaim; /* to post when a poller took data events from the loop */

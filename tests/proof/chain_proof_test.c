@@ -320,7 +320,7 @@ TEST(members_of_a_static_group_are_those_of_its_list)
     tenrec_error err;
 
     chain_members_init(&m, false);
-    assert_status(chain_members_add_all(&m, member, 2, &err), &err);
+    chain_members_start(&m, member, 2);
     assert_int_equal(check(&m, 1, 11), TENREC_OK);
     assert_int_equal(chain_members_check(&m, 1, 11, "worker0", &err), TENREC_EPERM);
     assert_text_has(err.text, "has another name");
@@ -328,8 +328,34 @@ TEST(members_of_a_static_group_are_those_of_its_list)
     assert_int_equal(check(&m, 1, 12), TENREC_EPERM);
     assert_int_equal(check(&m, 2, 12), TENREC_EPERM);
     assert_int_equal(check(&m, TENREC_ANONYMOUS, 0), TENREC_OK);
-    chain_members_remove(&m, 1);
+    assert_status(chain_members_remove(&m, 1, &err), &err);
     assert_int_equal(check(&m, 1, 11), TENREC_EPERM);
+    chain_members_finish(&m);
+}
+
+TEST(members_are_found_in_a_list_of_any_order_and_after_changes)
+{
+    const struct tenrec_member list[] = { member[1], member[0] };
+    struct tenrec_member next = member[0];
+    struct chain_members m;
+    struct chain_member found;
+    tenrec_error err;
+
+    chain_members_init(&m, true);
+    chain_members_start(&m, list, 2);
+    assert_true(chain_members_find(&m, 0, &found));
+    assert_string_equal(found.name, "worker0");
+    assert_true(chain_members_find(&m, 1, &found));
+    assert_string_equal(found.name, "worker1");
+    next.name = "later";
+    assert_status(chain_members_add(&m, &next, &err), &err);
+    assert_true(chain_members_find(&m, 0, &found));
+    assert_string_equal(found.name, "later");
+    assert_status(chain_members_remove(&m, 0, &err), &err);
+    assert_false(chain_members_find(&m, 0, &found));
+    assert_true(chain_members_find(&m, 1, &found));
+    next.id = -1;
+    assert_int_equal(chain_members_add(&m, &next, &err), TENREC_EINVAL);
     chain_members_finish(&m);
 }
 

@@ -193,9 +193,9 @@ tenrec_status flaky_start(const char *options, tenrec_error *err)
     const struct chain_user user = { .deliver = on_deliver,
                                      .place = message_place_for,
                                      .exception_new = answer_exception_new };
-    const struct tenrec_member member[] = { { sizeof *member, 0, 0, "worker0", "" },
-                                            { sizeof *member, 1, 0, "worker1", "" },
-                                            { sizeof *member, 2, 0, "worker2", "" } };
+    static const struct tenrec_member member[] = { { sizeof *member, 0, 0, "worker0", "" },
+                                                   { sizeof *member, 1, 0, "worker1", "" },
+                                                   { sizeof *member, 2, 0, "worker2", "" } };
     const struct chain_layer *layer;
     tenrec_status st = flaky_try(options, err);
     size_t n;

@@ -48,7 +48,6 @@ static void far_leave_spare(rlim_t spare)
 
 struct far far_open(struct node n[2], const char *progress, rlim_t spare)
 {
-    struct tenrec_member members[2];
     struct far far;
     tenrec_error err;
     int fd[2], me;
@@ -69,9 +68,9 @@ struct far far_open(struct node n[2], const char *progress, rlim_t spare)
     if (write(fd[me], n[me].address, sizeof n[me].address) != sizeof n[me].address ||
         recv(fd[me], n[!me].address, sizeof n[!me].address, MSG_WAITALL) != sizeof n[!me].address)
         fail_msg("the other process does not tell its address");
-    members[0] = n[0].member;
-    members[1] = n[1].member;
-    assert_int_equal(n[me].agent.ops->start(&n[me].agent, members, 2, &err), TENREC_OK);
+    n[me].all[0] = n[0].member;
+    n[me].all[1] = n[1].member;
+    assert_int_equal(n[me].agent.ops->start(&n[me].agent, n[me].all, 2, &err), TENREC_OK);
     n[me].started = true;
     if (!me)
         return far;

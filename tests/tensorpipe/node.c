@@ -281,13 +281,12 @@ void node_open(struct node *n)
 
 void nodes_start(struct node *n, size_t count)
 {
-    struct tenrec_member member[16];
     tenrec_error err;
 
-    for (size_t i = 0; i < count; i++)
-        member[i] = n[i].member;
     for (size_t i = 0; i < count; i++) {
-        if (n[i].agent.ops->start(&n[i].agent, member, (uint32_t)count, &err))
+        for (size_t k = 0; k < count; k++)
+            n[i].all[k] = n[k].member;
+        if (n[i].agent.ops->start(&n[i].agent, n[i].all, (uint32_t)count, &err))
             fail_msg("start: %s", err.text);
         n[i].started = true;
     }

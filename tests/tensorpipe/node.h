@@ -25,12 +25,15 @@ struct call {
     void *arg;
 };
 
+enum { NODES_MAX = 16 };
+
 struct node {
     struct tenrec_agent agent;
     struct tenrec_host host;
     struct tp_options options;
     union tenrec_option_value transport[2], channel[2];
     struct tenrec_member member;
+    struct tenrec_member all[NODES_MAX]; /* that it is started with */
     char name[32], address[96];
     bool started;
     bool dynamic; /* its group; before node_open */
@@ -55,7 +58,7 @@ void node_init(struct node *n, tenrec_peer id);
 void node_open(struct node *n);
 /* The same, where the options may be refused; to be destroyed by the test then. */
 tenrec_status node_try_open(struct node *n, tenrec_error *err);
-/* All meet all. */
+/* All meet all, NODES_MAX at most. */
 void nodes_start(struct node *n, size_t count);
 void node_shutdown(struct node *n);
 void node_close(struct node *n);

@@ -172,13 +172,13 @@ static struct security *world_security(struct tenrec_config *config, const char 
 }
 
 /* At the same time, as real workers do. */
-static void start_all(struct world *w, const struct tenrec_member *member)
+static void start_all(struct world *w)
 {
     struct starter s[WORLD_MAX] = { { .n = 0 } };
     pthread_t thread[WORLD_MAX] = { 0 };
 
     for (int i = 0; i < w->n; i++) {
-        s[i] = (struct starter){ .chain = w->worker[i].chain, member, (uint32_t)w->n };
+        s[i] = (struct starter){ .chain = w->worker[i].chain, w->member, (uint32_t)w->n };
         expect_here(pthread_create(&thread[i], NULL, start_one, &s[i]) == 0);
     }
     for (int i = 0; i < w->n; i++)
@@ -241,7 +241,6 @@ void world_end(void)
 
 void world_start(struct world *w, int n)
 {
-    struct tenrec_member member[WORLD_MAX];
     tenrec_error err;
 
     *w = (struct world){ .n = n };
@@ -250,13 +249,13 @@ void world_start(struct world *w, int n)
     for (int i = 0; i < n; i++)
         open_worker(w, i);
     for (int i = 0; i < n; i++)
-        member[i] = (struct tenrec_member){ .size = sizeof member[i],
-                                            .id = i,
-                                            .incarnation = 1000 + (uint64_t)i,
-                                            .name = w->worker[i].name,
-                                            .address = chain_address(w->worker[i].chain),
-                                            .token = TOKEN + (uint64_t)i };
-    start_all(w, member);
+        w->member[i] = (struct tenrec_member){ .size = sizeof w->member[i],
+                                               .id = i,
+                                               .incarnation = 1000 + (uint64_t)i,
+                                               .name = w->worker[i].name,
+                                               .address = chain_address(w->worker[i].chain),
+                                               .token = TOKEN + (uint64_t)i };
+    start_all(w);
     expect_of(NULL);
 }
 

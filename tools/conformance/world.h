@@ -36,6 +36,7 @@ struct side {
 struct world {
     int n;
     struct side worker[WORLD_MAX];
+    struct tenrec_member member[WORLD_MAX]; /* that all are started with */
 };
 
 /* Results of sends: the number of each. Static in a case, which runs once: its

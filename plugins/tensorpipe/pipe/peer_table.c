@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peer_table.c - the members by id. Most members of a large group are never called: a member of the
- * start costs four words until it is looked up. */
+ * start is looked up where the core lists it, and becomes a peer then. */
 #include "pipe/peer.h"
 
 #include <stdlib.h>
-
-struct peer_seat {
-    uint64_t incarnation, token;
-    const char *name, *address; /* borrowed until shutdown; name: NULL: no such member */
-};
 
 static struct peer *peer_new(struct endpoint *ep, const struct tenrec_member *m)
 {
@@ -45,62 +40,38 @@ static tenrec_status peer_check_id(tenrec_peer id, tenrec_error *err)
                              ENDPOINT_PEERS - 1);
 }
 
-static const struct tenrec_member *member_at(const struct tenrec_member *member, uint32_t i)
-{
-    return (const void *)((const char *)member + (size_t)i * member->size);
-}
-
 tenrec_status peer_table_start(struct endpoint *ep, const struct tenrec_member *member, uint32_t n,
                                tenrec_error *err)
 {
-    tenrec_status st = TENREC_OK;
+    const struct tenrec_member *at = member;
     tenrec_peer end = 0;
 
-    for (uint32_t i = 0; i < n && st == TENREC_OK; i++) {
-        const tenrec_peer id = member_at(member, i)->id;
-        st = peer_check_id(id, err);
-        end = id >= end ? id + 1 : end;
-    }
-    if (st != TENREC_OK)
-        return st;
-    ep->seats = calloc((size_t)end + 1, sizeof *ep->seats);
-    if (!ep->seats)
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %u members", n);
     for (uint32_t i = 0; i < n; i++) {
-        const struct tenrec_member *m = member_at(member, i);
-        ep->seats[m->id] = (struct peer_seat){ m->incarnation, TENREC_HAS(m, token) ? m->token : 0,
-                                               m->name, m->address };
+        const tenrec_status st = peer_check_id(at->id, err);
+        if (st != TENREC_OK)
+            return st;
+        end = at->id >= end ? at->id + 1 : end;
+        at = (const void *)((const char *)at + at->size);
     }
-    ep->seats_end = end;
+    ep->start = member;
+    ep->n_start = n;
     atomic_store(&ep->peers_end, end);
     return TENREC_OK;
 }
 
-/* The seat of a member that was there at the start; or NULL. */
-static const struct peer_seat *seat_of(const struct endpoint *ep, tenrec_peer id)
+__attribute__((noinline)) static struct peer *peer_make(struct endpoint *ep, tenrec_peer id)
 {
-    return id >= 0 && id < ep->seats_end && ep->seats[id].name ? &ep->seats[id] : NULL;
-}
-
-__attribute__((noinline)) static struct peer *peer_take_seat(struct endpoint *ep, tenrec_peer id)
-{
-    const struct peer_seat *seat = seat_of(ep, id);
+    const struct tenrec_member *const m = tenrec_member_find(ep->start, ep->n_start, id);
     pthread_mutex_t *lock;
     struct peer *peer;
 
-    if (!seat)
+    if (!m)
         return NULL;
     lock = &ep->peer_locks[(uint32_t)id % ENDPOINT_LOCKS];
     pthread_mutex_lock(lock);
     peer = atomic_load(&ep->peers[id]);
     if (!peer) {
-        const struct tenrec_member m = { .size = sizeof m,
-                                         .id = id,
-                                         .incarnation = seat->incarnation,
-                                         .name = seat->name,
-                                         .address = seat->address,
-                                         .token = seat->token };
-        peer = peer_new(ep, &m);
+        peer = peer_new(ep, m);
         atomic_store(&ep->peers[id], peer);
     }
     pthread_mutex_unlock(lock);
@@ -114,12 +85,13 @@ struct peer *peer_find(struct endpoint *ep, tenrec_peer id)
     if (id < 0 || id >= ENDPOINT_PEERS)
         return NULL;
     peer = atomic_load_explicit(&ep->peers[id], memory_order_acquire);
-    return unlikely(!peer) ? peer_take_seat(ep, id) : peer;
+    return unlikely(!peer) ? peer_make(ep, id) : peer;
 }
 
 bool peer_is_known(const struct endpoint *ep, tenrec_peer id)
 {
-    return id >= 0 && id < ENDPOINT_PEERS && (atomic_load(&ep->peers[id]) || seat_of(ep, id));
+    return id >= 0 && id < ENDPOINT_PEERS &&
+           (atomic_load(&ep->peers[id]) || tenrec_member_find(ep->start, ep->n_start, id));
 }
 
 tenrec_status peer_table_add(struct endpoint *ep, const struct tenrec_member *m,
@@ -150,5 +122,4 @@ void peer_table_finish(struct endpoint *ep)
     for (int i = 0; i < atomic_load(&ep->peers_end); i++)
         peer_free(atomic_load(&ep->peers[i]));
     free(ep->peers);
-    free(ep->seats);
 }

@@ -99,7 +99,6 @@ static void exchange(int fd, struct node *mine, struct node *other)
 /* Worker 1 of n[2] in a process of its own; worker 0 starts here. */
 static struct far far_open(struct node *n)
 {
-    struct tenrec_member members[2];
     struct far far;
     tenrec_error err;
     int fd[2], me;
@@ -114,9 +113,9 @@ static struct far far_open(struct node *n)
     open_puller(&n[me], me, "sleep");
     n[me].on_request = me ? obey : NULL;
     exchange(fd[me], &n[me], &n[!me]);
-    members[0] = n[0].member;
-    members[1] = n[1].member;
-    assert_int_equal(n[me].agent.ops->start(&n[me].agent, members, 2, &err), TENREC_OK);
+    n[me].all[0] = n[0].member;
+    n[me].all[1] = n[1].member;
+    assert_int_equal(n[me].agent.ops->start(&n[me].agent, n[me].all, 2, &err), TENREC_OK);
     n[me].started = true;
     if (!me)
         return far;

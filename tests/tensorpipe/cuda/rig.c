@@ -185,14 +185,13 @@ static void exchange(struct rig *r, unsigned me)
 
 static void start_apart(struct rig *r, unsigned me)
 {
-    struct tenrec_member member[2];
     struct node *n = &r->n[me];
     tenrec_error err;
 
     exchange(r, me);
     for (unsigned i = 0; i < 2; i++)
-        member[i] = r->n[i].member;
-    if (n->agent.ops->start(&n->agent, member, 2, &err))
+        n->all[i] = r->n[i].member;
+    if (n->agent.ops->start(&n->agent, n->all, 2, &err))
         abort();
     n->started = true;
 }
