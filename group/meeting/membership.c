@@ -60,13 +60,11 @@ static tenrec_status list_members(struct membership *m, tenrec_error *err)
     size_t n = (size_t)m->members->n;
 
     m->listed = (uint32_t)n;
-    m->names = memory_new(n, sizeof m->names[0]);
     m->member = memory_new(n, sizeof m->member[0]);
-    if (!m->names || !m->member)
+    if (!m->member)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu members", n);
     for (size_t i = 0; i < n; i++) {
         const struct member *one = &m->members->list[i];
-        m->names[i] = one->name;
         m->member[i] = (struct tenrec_member){ .size = sizeof m->member[i],
                                                .id = one->rank,
                                                .incarnation = (uint64_t)one->incarnation,
@@ -168,7 +166,7 @@ static tenrec_status join_static(struct membership *m, const char *backend, cons
         st = list_members(m, err);
     if (st == TENREC_OK)
         st = process_group_new_once(generation->store, generation->rank, generation->world,
-                                    PROCESS_GROUP_SHUTDOWN, m->names, &m->pg, err);
+                                    PROCESS_GROUP_SHUTDOWN, m->member, &m->pg, err);
     if (st == TENREC_OK)
         membership_rest_later(m);
     return st;
@@ -285,7 +283,6 @@ void membership_drop(struct membership *m, uint64_t deadline_ns)
     members_drop(m->members);
     record_texts_drop(m->texts);
     membership_view_finish(&m->view);
-    free(m->names);
     free(m->member);
     free(m);
 }
@@ -367,13 +364,13 @@ tenrec_status membership_hear_number(struct membership *m, const char *name, ten
     snprintf(key, sizeof key, "%s/%d", name, id);
     st = store_get_all(at->store, keys, 1, deadline_ns, &text, NULL, err);
     if (st != TENREC_OK) {
-        tenrec_error_prefix(err, "number of %s of '%s'", name, m->names[id]);
+        tenrec_error_prefix(err, "number of %s of '%s'", name, m->member[id].name);
         return st;
     }
     *ret = strtoll(text.data, &end, 10);
     if (end == (char *)text.data || *end)
         st = tenrec_fail(err, TENREC_EPROTOCOL, "number of %s of '%s': not a decimal number", name,
-                         m->names[id]);
+                         m->member[id].name);
     free(text.data);
     return st;
 }

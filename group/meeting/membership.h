@@ -30,8 +30,7 @@ struct membership {
     uint32_t listed;             /* members */
     struct membership_view view; /* of a dynamic group, when this worker joined; for the monitor */
     struct tenrec_process_group *pg; /* of a static group */
-    const char **names;              /* by rank; borrowed from the records */
-    struct tenrec_member *member;    /* likewise, by id; in a static group member i has the id i */
+    struct tenrec_member *member;    /* for the agents; in a static group member i has the id i */
     struct loop *loop;               /* borrowed; NULL of a visitor */
     struct loop_timer *rests;        /* in a static group, once it has met; or NULL */
     char name[TENREC_NAME_MAX + 1];

@@ -16,7 +16,7 @@
 enum { TIDY_ROUNDS = 4 };
 
 tenrec_status process_group_new_once(struct tenrec_store *s, int32_t rank, int32_t world,
-                                     const char *name, const char *const *names,
+                                     const char *name, const struct tenrec_member *member,
                                      struct tenrec_process_group **ret, tenrec_error *err)
 {
     struct tenrec_process_group *pg;
@@ -37,7 +37,7 @@ tenrec_status process_group_new_once(struct tenrec_store *s, int32_t rank, int32
     }
     memcpy(pg->name, name, strlen(name) + 1);
     pg->once = true;
-    pg->names = names;
+    pg->member = member;
     pg->rank = rank;
     pg->world = world;
     pthread_mutex_init(&pg->lock, NULL);

@@ -11,9 +11,9 @@
  * the group (generation.h), which needs no count of the lives. Its last keys stay, for
  * process_group_tidy.
  *
- * names: of the ranks, for errors; borrowed until the drop, or NULL */
+ * member: by rank, whose names errors tell; borrowed until the drop, or NULL */
 tenrec_status process_group_new_once(struct tenrec_store *s, int32_t rank, int32_t world,
-                                     const char *name, const char *const *names,
+                                     const char *name, const struct tenrec_member *member,
                                      struct tenrec_process_group **ret, tenrec_error *err);
 
 /* The name of that group of a worker's shutdown. */

@@ -83,7 +83,7 @@ static tenrec_status fail_missing(const struct process_group_wave *w, tenrec_err
 {
     char ranks[200];
 
-    ranks_text(ranks, sizeof ranks, w->missing, w->pg->world, w->pg->names);
+    ranks_text(ranks, sizeof ranks, w->missing, w->pg->world, w->pg->member);
     return tenrec_fail(err, TENREC_ETIMEDOUT, "%s did not reach %s of group \"%s\" within %llu ms",
                        ranks, w->operation, w->pg->name,
                        (unsigned long long)((clock_now_ns() - w->since_ns) / 1000000u));
@@ -94,7 +94,7 @@ static tenrec_status fail_lost(const struct process_group_wave *w, const bool *l
 {
     char ranks[200];
 
-    ranks_text(ranks, sizeof ranks, lost, w->pg->world, w->pg->names);
+    ranks_text(ranks, sizeof ranks, lost, w->pg->world, w->pg->member);
     return tenrec_fail(err, TENREC_EPEER_LOST, "%s was lost before reaching %s", ranks,
                        w->operation);
 }

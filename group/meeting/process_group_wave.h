@@ -20,9 +20,9 @@ struct tenrec_process_group {
     struct tenrec_store *store; /* owns; view of this life of it, NULL before */
     bool once;                  /* base is new: the group has one life only */
     int32_t rank, world;
-    const char *const *names;
-    struct group_lost lost; /* is_lost NULL: not checked */
-    pthread_mutex_t lock;   /* guards store, life and round */
+    const struct tenrec_member *member; /* by rank; borrowed; or NULL */
+    struct group_lost lost;             /* is_lost NULL: not checked */
+    pthread_mutex_t lock;               /* guards store, life and round */
     int64_t life;
     uint64_t round; /* of the next operation */
     bool succeeded; /* the operation before */

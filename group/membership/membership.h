@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <tenrec/agent.h>
 #include <tenrec/error.h>
 #include <tenrec/types.h>
 
@@ -23,8 +24,9 @@
 #define RANKS_MAX 32768 /* ids are torch's int16 */
 
 /* Writes "rank 2 of 4" or "ranks 0, 2-5, 7 of 8" for the flags that are set;
- * names (n, or NULL) follow single ranks: `rank 2 ("b") of 4`. */
-void ranks_text(char *ret, size_t room, const bool *flag, int32_t n, const char *const *names);
+ * names of `member` (n by rank, or NULL) follow single ranks: `rank 2 ("b") of 4`. */
+void ranks_text(char *ret, size_t room, const bool *flag, int32_t n,
+                const struct tenrec_member *member);
 
 /* Checks that a name has 1..127 of [A-Za-z0-9_:-]. EINVAL: the error calls it `label`. */
 tenrec_status ranks_check_name(const char *label, const char *name, tenrec_error *err);

@@ -11,7 +11,8 @@ static size_t ranks_append(char *ret, size_t room, size_t at, const char *text)
     return at + (size_t)n < room ? at + (size_t)n : room - 1;
 }
 
-void ranks_text(char *ret, size_t room, const bool *flag, int32_t n, const char *const *names)
+void ranks_text(char *ret, size_t room, const bool *flag, int32_t n,
+                const struct tenrec_member *member)
 {
     size_t at = 0, first_at;
     int32_t count = 0;
@@ -26,12 +27,13 @@ void ranks_text(char *ret, size_t room, const bool *flag, int32_t n, const char 
         if (!flag[i])
             continue;
         /* A range would hide names. */
-        while (!names && end + 1 < n && flag[end + 1])
+        while (!member && end + 1 < n && flag[end + 1])
             end++;
         if (end > i + 1)
             snprintf(one, sizeof one, "%s%d-%d", at > first_at ? ", " : "", i, end);
-        else if (names)
-            snprintf(one, sizeof one, "%s%d (\"%s\")", at > first_at ? ", " : "", i, names[i]);
+        else if (member)
+            snprintf(one, sizeof one, "%s%d (\"%s\")", at > first_at ? ", " : "", i,
+                     member[i].name);
         else
             snprintf(one, sizeof one, "%s%d", at > first_at ? ", " : "", i);
         if (at + strlen(one) + 40 > room) {

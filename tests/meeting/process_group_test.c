@@ -177,13 +177,14 @@ TEST_WITH(barrier_names_the_ranks_that_did_not_come, make_place, drop_place)
 
 TEST_WITH(sum_adds_up_and_names_missing_members, make_place, drop_place)
 {
-    static const char *const names[] = { "ps", "trainer" };
+    static const struct tenrec_member member[] = { { .size = sizeof *member, .name = "ps" },
+                                                   { .size = sizeof *member, .name = "trainer" } };
     const int64_t first[] = { 5, INT64_C(1) << 60, 0 }, second[] = { -2, INT64_C(1) << 60, -7 };
     struct tenrec_process_group *a, *b;
     int64_t sum[3] = { 0 };
 
-    assert_status(process_group_new_once(keep, 0, 2, "sum", names, &a, &err), &err);
-    assert_status(process_group_new_once(keep, 1, 2, "sum", names, &b, &err), &err);
+    assert_status(process_group_new_once(keep, 0, 2, "sum", member, &a, &err), &err);
+    assert_status(process_group_new_once(keep, 1, 2, "sum", member, &b, &err), &err);
     assert_int_equal(process_group_sum(a, first, 3, NULL,
                                        clock_deadline_ms(SOON_MS * testing_slow()), sum, &err),
                      TENREC_ETIMEDOUT);
