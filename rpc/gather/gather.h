@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gather.h - barrier and all_gather over a set of workers, by RPC.
  *
- * The workers of the set form a tree, ordered by name, of which the first is the root. Each sends
- * its parent a GATHER request once its children have sent theirs; the root answers all once the
- * last has arrived. When the first limit expires, the worker that misses a child fails the gather,
- * and names it: for those below it, and by a request for its parent, and so for all. */
+ * The workers of the set form a tree, of which the first is the root. Each sends its parent a
+ * GATHER request once its children have sent theirs; the root answers all once the last has
+ * arrived. When the first limit expires, the worker that misses a child fails the gather, and names
+ * it: for those below it, and by a request for its parent, and so for all. */
 #ifndef TENREC_GATHER_GATHER_H
 #define TENREC_GATHER_GATHER_H
 

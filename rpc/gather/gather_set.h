@@ -23,7 +23,7 @@ struct peers;
 
 /* ---- participants.c: the workers of a gather ----------------------------------- */
 
-/* XXH3 of the lines of a set, which all its members know it by. */
+/* XXH3 of a set, which all its members know it by. */
 struct set_hash {
     char digits[33]; /* hex */
 };
@@ -38,7 +38,7 @@ struct participants {
     _Atomic size_t shares;
     uint64_t changes; /* of the peers, when it was made: later the names may mean others */
     bool whole;       /* all members */
-    tenrec_peer *id;  /* owns; ordered by name: the tree's numbers */
+    tenrec_peer *id;  /* owns; of the whole group by id, else by name: the tree's numbers */
     size_t n;
     size_t me; /* the number of this worker */
     struct set_hash hash;
@@ -112,8 +112,8 @@ tenrec_status gather_set_verdict(const struct gather_set *s, int64_t number, ten
 /* A member has at most so many children. */
 #define GATHER_DEGREE 32
 
-/* The members of a set, ordered by name, are numbered from 0: member 0 is the root, and the
- * children of member i are the members i * degree + 1 to i * degree + degree. */
+/* The members of a set are numbered from 0, in the order of participants.id: member 0 is the root,
+ * and the children of member i are the members i * degree + 1 to i * degree + degree. */
 struct gather_tree {
     size_t n, degree;
 };

@@ -4,6 +4,7 @@
 #include "core/base/memory.h"
 #include "rpc/future/worker.h"
 
+#include <endian.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <xxhash.h>
@@ -36,6 +37,14 @@ bool participants_has(const struct participants *s, tenrec_peer id)
     return false;
 }
 
+static int by_id(const void *a, const void *b, void *unused)
+{
+    const tenrec_peer x = *(const tenrec_peer *)a, y = *(const tenrec_peer *)b;
+
+    (void)unused;
+    return (x > y) - (x < y);
+}
+
 static int by_name(const void *a, const void *b, void *arg)
 {
     const struct peers *p = arg;
@@ -51,9 +60,9 @@ static int write_line(const struct peers *p, tenrec_peer id, char *ret, size_t r
     return snprintf(ret, room, "%s#%" PRIx64 "\n", peers_name(p, id), peers_incarnation(p, id));
 }
 
-static void hash_lines(const char *lines, struct set_hash *ret)
+static void hash_bytes(const void *data, size_t len, struct set_hash *ret)
 {
-    const XXH128_hash_t hash = XXH3_128bits(lines, strlen(lines));
+    const XXH128_hash_t hash = XXH3_128bits(data, len);
 
     snprintf(ret->digits, sizeof ret->digits, "%016" PRIx64 "%016" PRIx64, hash.high64, hash.low64);
 }
@@ -66,7 +75,7 @@ bool participants_are_hashed(const char *text)
 bool participants_hash(const char *text, struct set_hash *ret)
 {
     if (!participants_are_hashed(text))
-        hash_lines(text, ret);
+        hash_bytes(text, strlen(text), ret);
     else if (strlen(text + 1) + 1 == sizeof ret->digits)
         memcpy(ret->digits, text + 1, sizeof ret->digits);
     else
@@ -74,43 +83,57 @@ bool participants_hash(const char *text, struct set_hash *ret)
     return true;
 }
 
-/* The members of a static group never change. */
-static char *nameset_whole_text(const struct peers *p, const struct participants *s)
+/* The hash of the ids and lives, and the text. The members of a static group never change. */
+static tenrec_status nameset_write_whole(const struct peers *p, struct participants *s,
+                                         tenrec_error *err)
 {
+    uint64_t *member = memory_new(s->n, 2 * sizeof *member);
     char text[1 + sizeof s->hash.digits];
 
-    snprintf(text, sizeof text, EVERYBODY "%s", p->lives ? s->hash.digits : "");
-    return memory_text(text);
+    for (size_t i = 0; member && i < s->n; i++) {
+        member[2 * i] = htole64((uint64_t)s->id[i]);
+        member[2 * i + 1] = htole64(peers_incarnation(p, s->id[i]));
+    }
+    if (member) {
+        hash_bytes(member, s->n * 2 * sizeof *member, &s->hash);
+        snprintf(text, sizeof text, EVERYBODY "%s", p->lives ? s->hash.digits : "");
+        s->text = memory_text(text);
+    }
+    free(member);
+    return s->text ? TENREC_OK
+                   : tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", s->n);
 }
 
-/* Writes the text of a sorted set. */
-static tenrec_status nameset_write(const struct peers *p, struct participants *s, tenrec_error *err)
+static tenrec_status nameset_write_lines(const struct peers *p, struct participants *s,
+                                         tenrec_error *err)
 {
     size_t len = 1, at = 0;
 
-    s->whole = s->whole || (!p->lives && s->n == atomic_load(&p->n));
     for (size_t i = 0; i < s->n; i++)
         len += strlen(peers_name(p, s->id[i])) + LINE_EXTRA;
     s->text = memory_new(len, 1);
     for (size_t i = 0; s->text && i < s->n; i++)
         at += (size_t)write_line(p, s->id[i], s->text + at, len - at);
-    if (s->text) {
-        hash_lines(s->text, &s->hash);
-        if (s->whole) {
-            free(s->text);
-            s->text = nameset_whole_text(p, s);
-        }
-    }
+    if (s->text)
+        hash_bytes(s->text, at, &s->hash);
     return s->text ? TENREC_OK
                    : tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", s->n);
 }
 
-/* Sorts the ids and writes the text. */
-static tenrec_status nameset_order(const struct peers *p, struct participants *s, tenrec_error *err)
+/* The whole group has the order of the ids: to sort thousands of names would take most of the time
+ * of its first barrier. */
+static void nameset_sort(const struct peers *p, struct participants *s)
+{
+    s->whole = !p->lives && s->n == atomic_load(&p->n);
+    qsort_r(s->id, s->n, sizeof s->id[0], s->whole ? by_id : by_name, (void *)(uintptr_t)p);
+}
+
+/* Finds this worker in the sorted set, and writes the text. */
+static tenrec_status nameset_complete(const struct peers *p, struct participants *s,
+                                      tenrec_error *err)
 {
     bool have_me = false;
 
-    qsort_r(s->id, s->n, sizeof s->id[0], by_name, (void *)(uintptr_t)p);
     for (size_t i = 0; i < s->n; i++) {
         if (s->id[i] == p->me)
             s->me = i;
@@ -122,10 +145,10 @@ static tenrec_status nameset_order(const struct peers *p, struct participants *s
     if (!have_me)
         return tenrec_fail(err, TENREC_EINVAL, "this worker ('%s') is not in the set",
                            peers_name(p, p->me));
-    return nameset_write(p, s, err);
+    return s->whole ? nameset_write_whole(p, s, err) : nameset_write_lines(p, s, err);
 }
 
-/* Lists all workers of the group. errors: ENOMEM */
+/* Lists all workers of the group, by id. errors: ENOMEM */
 static tenrec_status list_all(const struct peers *p, struct participants *s, tenrec_error *err)
 {
     const size_t room = atomic_load(&p->top);
@@ -134,6 +157,7 @@ static tenrec_status list_all(const struct peers *p, struct participants *s, ten
     if (!s->id)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a set of %zu names", room);
     s->n = 0;
+    s->whole = true;
     for (size_t i = 0; i < room; i++)
         if (peers_has(p, (tenrec_peer)i))
             s->id[s->n++] = (tenrec_peer)i;
@@ -167,6 +191,8 @@ static tenrec_status list_names(const struct peers *p, const char *const *names,
     for (size_t i = 0; i < n && st == TENREC_OK; i++)
         st = names[i] ? peers_find(p, names[i], &s->id[i], err)
                       : tenrec_fail(err, TENREC_EINVAL, "name %zu of the set is NULL", i);
+    if (st == TENREC_OK)
+        nameset_sort(p, s);
     return st;
 }
 
@@ -184,6 +210,8 @@ static tenrec_status list_lines(const struct peers *p, char *lines, struct parti
     for (char *name = strtok_r(lines, "\n", &save); name && st == TENREC_OK;
          name = strtok_r(NULL, "\n", &save))
         st = find_line(p, name, &s->id[s->n++], err);
+    if (st == TENREC_OK)
+        nameset_sort(p, s);
     return st;
 }
 
@@ -204,7 +232,7 @@ static tenrec_status participants_end(const struct peers *p, tenrec_status st,
                                       struct participants **ret, tenrec_error *err)
 {
     if (st == TENREC_OK)
-        st = nameset_order(p, *ret, err);
+        st = nameset_complete(p, *ret, err);
     if (st == TENREC_OK)
         return st;
     participants_drop(*ret);
@@ -217,10 +245,8 @@ tenrec_status participants_of_names(const struct peers *p, const char *const *na
 {
     tenrec_status st = participants_new(p, ret, err);
 
-    if (st == TENREC_OK) {
-        (*ret)->whole = !names;
+    if (st == TENREC_OK)
         st = names ? list_names(p, names, n, *ret, err) : list_all(p, *ret, err);
-    }
     return participants_end(p, st, ret, err);
 }
 
