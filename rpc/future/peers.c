@@ -8,10 +8,11 @@
 
 enum { LISTS_MAX = 4096 };
 
+/* The fields leave no gap before the name: a large group has many. */
 struct peer {
     struct peer *next; /* in its list; set before the entry can be found */
-    _Atomic tenrec_peer id;
     _Atomic uint64_t incarnation;
+    _Atomic tenrec_peer id;
     char name[];
 };
 
@@ -46,8 +47,10 @@ void peers_finish(struct peers *p)
     for (size_t i = 0; p->by_name && i < p->n_lists; i++)
         for (one = atomic_load(&p->by_name[i]); one; one = next) {
             next = one->next;
-            free(one);
+            if ((char *)one < p->block || (char *)one >= p->block + p->block_bytes)
+                free(one);
         }
+    free(p->block);
     free(p->by_id);
     free(p->by_name);
     *p = (struct peers){ .room = 0 };
@@ -71,30 +74,72 @@ static struct peer *peers_at(const struct peers *p, tenrec_peer id)
                : NULL;
 }
 
+static size_t entry_bytes(const char *name)
+{
+    const size_t bytes = offsetof(struct peer, name) + strlen(name) + 1;
+
+    return (bytes + _Alignof(struct peer) - 1) / _Alignof(struct peer) * _Alignof(struct peer);
+}
+
+/* Adds the entry of a name that has none. */
+static void peer_enter(struct peers *p, struct peer *one, tenrec_peer id, uint64_t incarnation,
+                       const char *name)
+{
+    const size_t list = list_of(p, name);
+
+    memcpy(one->name, name, strlen(name) + 1);
+    atomic_init(&one->id, id);
+    atomic_init(&one->incarnation, incarnation);
+    one->next = atomic_load_explicit(&p->by_name[list], memory_order_relaxed);
+    atomic_store_explicit(&p->by_id[id], one, memory_order_release);
+    atomic_store_explicit(&p->by_name[list], one, memory_order_release);
+}
+
+static void peers_count(struct peers *p, size_t top, size_t n)
+{
+    if (top > atomic_load(&p->top))
+        atomic_store(&p->top, top);
+    atomic_fetch_add(&p->n, n);
+    atomic_fetch_add(&p->changes, n);
+}
+
 tenrec_status peers_add(struct peers *p, tenrec_peer id, uint64_t incarnation, const char *name,
                         tenrec_error *err)
 {
     struct peer *one = peers_find_entry(p, name);
 
     if (!one) {
-        size_t len = strlen(name) + 1, list = list_of(p, name);
-        one = memory_new(1, sizeof *one + len);
+        one = memory_new(1, entry_bytes(name));
         if (!one)
             return tenrec_fail(err, TENREC_ENOMEM, "no memory for worker \"%s\"", name);
-        memcpy(one->name, name, len);
-        atomic_init(&one->id, PEERS_NOBODY);
-        one->next = atomic_load(&p->by_name[list]);
-        atomic_store_explicit(&p->by_name[list], one, memory_order_release);
+        peer_enter(p, one, id, incarnation, name);
+    } else {
+        atomic_store(&one->incarnation, incarnation);
+        atomic_store(&p->by_id[id], one);
+        atomic_store(&one->id, id);
     }
-    atomic_store(&one->incarnation, incarnation);
-    atomic_store(&p->by_id[id], one);
-    atomic_store(&one->id, id);
-    if (peers_is_linked(p, id))
-        return TENREC_OK;
-    if ((size_t)id >= atomic_load(&p->top))
-        atomic_store(&p->top, (size_t)id + 1);
-    atomic_fetch_add(&p->n, 1);
-    atomic_fetch_add(&p->changes, 1);
+    if (!peers_is_linked(p, id))
+        peers_count(p, (size_t)id + 1, 1);
+    return TENREC_OK;
+}
+
+tenrec_status peers_fill(struct peers *p, const struct tenrec_member *member, uint32_t n,
+                         tenrec_error *err)
+{
+    size_t top = 0, at = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        p->block_bytes += entry_bytes(member[i].name);
+    if (n && !(p->block = memory_new(p->block_bytes, 1)))
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %u workers", n);
+    for (uint32_t i = 0; i < n; i++) {
+        struct peer *one = (struct peer *)(void *)(p->block + at);
+
+        at += entry_bytes(member[i].name);
+        peer_enter(p, one, member[i].id, member[i].incarnation, member[i].name);
+        top = (size_t)member[i].id >= top ? (size_t)member[i].id + 1 : top;
+    }
+    peers_count(p, top, n);
     return TENREC_OK;
 }
 

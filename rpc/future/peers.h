@@ -20,6 +20,8 @@ struct peer;
 struct peers {
     _Atomic(struct peer *) *by_id;   /* `room` of them */
     _Atomic(struct peer *) *by_name; /* lists by hash of the name */
+    char *block;                     /* owns; the entries of peers_fill, of so many bytes */
+    size_t block_bytes;
     size_t room, n_lists;
     size_t members;     /* ids from here on are of linked workers, which are not of the group */
     _Atomic size_t n;   /* members with an id */
@@ -36,12 +38,15 @@ struct peers {
 tenrec_status peers_init(struct peers *p, size_t room, tenrec_peer me, tenrec_error *err);
 void peers_finish(struct peers *p); /* safe on zeroed memory */
 
-/* The next three change the table: one thread at a time.
+/* The next four change the table: one thread at a time.
  *
  * incarnation  differs between two lives of one name
  * errors       ENOMEM */
 tenrec_status peers_add(struct peers *p, tenrec_peer id, uint64_t incarnation, const char *name,
                         tenrec_error *err);
+/* The same for `n` members, whose names differ, in an empty table. */
+tenrec_status peers_fill(struct peers *p, const struct tenrec_member *member, uint32_t n,
+                         tenrec_error *err);
 void peers_remove(struct peers *p, tenrec_peer id);
 /* From now on peers_find fails with `why`. */
 void peers_end(struct peers *p, const tenrec_error *why);

@@ -67,10 +67,7 @@ static tenrec_status group_fill_peers(struct tenrec_worker *w, tenrec_error *err
         st = peers_init(&w->peers, ids, w->self.id, err);
     w->peers.lives = membership_list_of(m) != NULL;
     w->peers.members = members;
-    for (uint32_t i = 0; i < membership_world(m) && st == TENREC_OK; i++)
-        st =
-            peers_add(&w->peers, m->member[i].id, m->member[i].incarnation, m->member[i].name, err);
-    return st;
+    return st == TENREC_OK ? peers_fill(&w->peers, m->member, membership_world(m), err) : st;
 }
 
 tenrec_status group_enter(struct tenrec_worker *w, const struct group_entry *e, tenrec_error *err)
