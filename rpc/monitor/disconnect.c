@@ -27,16 +27,11 @@ struct loss {
     uint64_t until_ns;       /* ... if it breaks before */
 };
 
-tenrec_status disconnects_reset(struct disconnects *l, size_t n, tenrec_error *err)
+void disconnects_reset(struct disconnects *l, size_t n)
 {
-    struct loss *last = memory_new(n, sizeof *last);
-
-    if (!last)
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu workers", n);
     free(l->last);
-    l->last = last;
+    l->last = NULL;
     l->n = n;
-    return TENREC_OK;
 }
 
 void disconnects_finish(struct disconnects *l)
@@ -47,7 +42,7 @@ void disconnects_finish(struct disconnects *l)
 void disconnects_forget(struct tenrec_worker *w, tenrec_peer peer)
 {
     pthread_mutex_lock(&w->lock);
-    if (peer >= 0 && (size_t)peer < group_of(w)->disconnects.n)
+    if (peer >= 0 && (size_t)peer < group_of(w)->disconnects.n && group_of(w)->disconnects.last)
         group_of(w)->disconnects.last[peer] = (struct loss){ .reported = NOTHING_REPORTED };
     pthread_mutex_unlock(&w->lock);
 }
@@ -61,6 +56,8 @@ static bool disconnect_is_news(struct disconnects *l, tenrec_peer peer, enum dir
 
     if (peer < 0 || (size_t)peer >= l->n)
         return true;
+    if (!l->last && !(l->last = memory_new(l->n, sizeof *l->last)))
+        return true; /* the callback may come twice */
     last = &l->last[peer];
     same = last->reported != NOTHING_REPORTED && last->reported != which && now < last->until_ns;
     last->reported = same ? NOTHING_REPORTED : which;

@@ -21,7 +21,7 @@ struct monitor;
 struct disconnects {
     tenrec_peer_lost_fn *fn; /* may be NULL */
     void *arg;
-    struct loss *last; /* the latest reported of each peer, by id; owns */
+    struct loss *last; /* the latest reported of each peer, by id; owns; NULL before the first */
     size_t n;
 };
 
@@ -75,8 +75,8 @@ void monitor_answered(struct tenrec_worker *w, tenrec_peer from, struct tenrec_m
 
 /* ---- disconnect.c -------------------------------------------------------------------------- */
 
-/* Forgets all losses, for a group of `n`. errors: ENOMEM */
-tenrec_status disconnects_reset(struct disconnects *l, size_t n, tenrec_error *err);
+/* Forgets all losses, for a group of `n`. */
+void disconnects_reset(struct disconnects *l, size_t n);
 void disconnects_finish(struct disconnects *l);
 /* Forgets the loss of `peer`: its id has a new holder. */
 void disconnects_forget(struct tenrec_worker *w, tenrec_peer peer);

@@ -59,10 +59,9 @@ static tenrec_status group_fill_peers(struct tenrec_worker *w, tenrec_error *err
 {
     const struct membership *m = group_of(w)->membership;
     const size_t members = membership_ids(m), ids = chain_links(w->chain) ? LINK_IDS : members;
-    tenrec_status st = disconnects_reset(&group_of(w)->disconnects, ids, err);
+    tenrec_status st = contacts_reset(&w->contacts, membership_list_of(m) ? 0 : ids, err);
 
-    if (st == TENREC_OK)
-        st = contacts_reset(&w->contacts, membership_list_of(m) ? 0 : ids, err);
+    disconnects_reset(&group_of(w)->disconnects, ids);
     if (st == TENREC_OK)
         st = peers_init(&w->peers, ids, w->self.id, err);
     w->peers.lives = membership_list_of(m) != NULL;

@@ -138,7 +138,7 @@ void fake_worker_make(bool dynamic)
     pthread_cond_init(&w->changed, NULL);
     functions_finish(&w->calls->functions); /* of the services: they need a chain */
     functions_init(&w->calls->functions);
-    worker_expect(disconnects_reset(&group_of(w)->disconnects, FAKE_MEMBERS, NULL));
+    disconnects_reset(&group_of(w)->disconnects, FAKE_MEMBERS);
     worker_expect(contacts_reset(&w->contacts, dynamic ? 0 : FAKE_MEMBERS, NULL));
     worker_expect(peers_init(&w->peers, FAKE_MEMBERS, 0, NULL));
     w->peers.lives = dynamic;
