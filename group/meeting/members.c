@@ -287,7 +287,7 @@ static tenrec_status members_follow(struct members_wait *w, tenrec_error *err)
     const struct store_rounds rounds = { FIRST_ROUND_MS + 2 * world, LONGEST_ROUND_MS + 2 * world,
                                          members_between, w };
     const char *key = MEMBERS_LIST_KEY;
-    struct store_value list = { 0 };
+    struct host_value list = { .mapped = NULL };
     bool any = false;
     tenrec_status st =
         store_get_rounds(w->m->store, &key, 1, w->deadline_ns, &rounds, NULL, &any, err);
@@ -298,10 +298,10 @@ static tenrec_status members_follow(struct members_wait *w, tenrec_error *err)
         w->m->rank >= 0)
         st = members_gather(w, w->members, err);
     else if (st == TENREC_OK)
-        st = members_read_list(w, &list, err);
+        st = members_read_list(w, &list.value, err);
     else if (st != TENREC_EGROUP)
         st = members_blame(w, st, err);
-    free(list.data);
+    host_value_drop(&list);
     return st;
 }
 

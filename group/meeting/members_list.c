@@ -4,7 +4,6 @@
 #include "core/base/memory.h"
 #include "group/membership/membership.h"
 #include "group/store/bytes.h"
-#include "group/store/host_copy.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -264,11 +263,11 @@ static bool list_has_us(void *arg, const struct store_value *list)
     return has;
 }
 
-tenrec_status members_get_list(struct generation *m, uint64_t deadline_ns, struct store_value *ret,
+tenrec_status members_get_list(struct generation *m, uint64_t deadline_ns, struct host_value *ret,
                                tenrec_error *err)
 {
     const struct host_copy copy = { list_fetch, list_has_us, m };
 
     return m->copies ? host_copy_read(&copy, deadline_ns, ret, err)
-                     : list_fetch(m, deadline_ns, ret, err);
+                     : list_fetch(m, deadline_ns, &ret->value, err);
 }

@@ -5,6 +5,7 @@
 #define TENREC_MEETING_MEMBERS_LIST_H
 
 #include "group/meeting/meeting.h"
+#include "group/store/host_copy.h"
 
 #define MEMBERS_LIST_KEY "members"
 
@@ -39,9 +40,9 @@ tenrec_status members_read_each(struct generation *m, const char **keys, uint64_
 tenrec_status members_open_list(const struct generation *m, const struct store_value *list,
                                 struct store_value *record, size_t *ret_n, tenrec_error *err);
 
-/* Reads the list, which exists, or what another worker of this host has read. ret: free() its data
- */
-tenrec_status members_get_list(struct generation *m, uint64_t deadline_ns, struct store_value *ret,
+/* Reads the list, which exists, or what another worker of this host has read. ret: host_value_drop,
+ * also after a failure */
+tenrec_status members_get_list(struct generation *m, uint64_t deadline_ns, struct host_value *ret,
                                tenrec_error *err);
 
 #endif

@@ -185,14 +185,14 @@ static tenrec_status records_read_together(struct membership_list *r,
 {
     struct records_together t = { r, e, n };
     const struct host_copy copy = { together_fetch, together_fits, &t };
-    struct store_value all = { 0 };
+    struct host_value all = { .mapped = NULL };
     tenrec_status st = r->id >= 0 && n >= HOST_COPY_FROM
                            ? host_copy_read(&copy, deadline_ns, &all, err)
-                           : together_fetch(&t, deadline_ns, &all, err);
+                           : together_fetch(&t, deadline_ns, &all.value, err);
 
-    if (st == TENREC_OK && all.data)
-        st = records_find(&all, e, n, ret, err);
-    free(all.data);
+    if (st == TENREC_OK && all.value.data)
+        st = records_find(&all.value, e, n, ret, err);
+    host_value_drop(&all);
     return st;
 }
 

@@ -66,43 +66,40 @@ static bool fits(void *arg, const struct store_value *copy)
     return copy->len == strlen(s->value) && memcmp(copy->data, s->value, copy->len) == 0;
 }
 
+/* expected: NULL for none */
+static void assert_value(const struct store_value *v, const char *expected)
+{
+    if (!expected)
+        assert_null(v->data);
+    else if (v->len != strlen(expected) || memcmp(v->data, expected, v->len) != 0)
+        fail_msg("the value is \"%.*s\"", (int)v->len, (const char *)v->data);
+}
+
 static void reads(struct source *s, const char *expected)
 {
     const struct host_copy h = { fetch, fits, s };
-    struct store_value got = { 0 };
+    struct host_value got;
 
     assert_status(host_copy_read(&h, clock_deadline_ms(TEST_MS), &got, &err), &err);
-    if (expected)
-        assert_string_equal(got.data, expected);
-    else
-        assert_null(got.data);
-    free(got.data);
+    assert_value(&got.value, expected);
+    host_value_drop(&got);
 }
 
-/* Returns what it has read. */
 static void *reader(void *arg)
 {
-    const struct host_copy h = { fetch, fits, arg };
-    struct store_value got = { 0 };
-
-    host_copy_read(&h, clock_deadline_ms(TEST_MS), &got, NULL);
-    return got.data;
+    reads(arg, "all members");
+    return NULL;
 }
 
 TEST_WITH(host_copy_is_read_from_the_store_once, make_file, drop_file)
 {
     struct source s = { .value = "all members" };
     pthread_t thread[READERS];
-    void *got;
 
     for (int i = 0; i < READERS; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, reader, &s), 0);
-    for (int i = 0; i < READERS; i++) {
-        pthread_join(thread[i], &got);
-        assert_non_null(got);
-        assert_string_equal(got, "all members");
-        free(got);
-    }
+    for (int i = 0; i < READERS; i++)
+        pthread_join(thread[i], NULL);
     assert_int_equal(s.fetches, 1);
 }
 
@@ -130,10 +127,11 @@ TEST_WITH(host_copy_reports_the_error_of_the_store, make_file, drop_file)
 {
     struct source gone = { .value = "x", .st = TENREC_EPEER_LOST }, back = { .value = "x" };
     const struct host_copy h = { fetch, fits, &gone };
-    struct store_value got = { 0 };
+    struct host_value got;
 
     assert_int_equal(host_copy_read(&h, clock_deadline_ms(TEST_MS), &got, &err), TENREC_EPEER_LOST);
     assert_text_has(err.text, "the store is gone");
+    host_value_drop(&got);
     reads(&back, "x");
 }
 
@@ -194,12 +192,12 @@ TEST_WITH(host_copy_that_stays_locked_is_not_waited_for, make_file, drop_file)
 {
     struct source s = { .value = "members" };
     const struct host_copy h = { fetch, fits, &s };
-    struct store_value got = { 0 };
+    struct host_value got;
 
     assert_int_equal(flock(file, LOCK_EX), 0);
     assert_status(host_copy_read(&h, clock_deadline_ms(SOON_MS), &got, &err), &err);
-    assert_string_equal(got.data, "members");
-    free(got.data);
+    assert_value(&got.value, "members");
+    host_value_drop(&got);
     assert_int_equal(flock(file, LOCK_UN), 0);
     reads(&s, "members");
     assert_int_equal(s.fetches, 2);

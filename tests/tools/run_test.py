@@ -80,7 +80,7 @@ def run_gives_workers_one_file_for_what_they_read():
     got = workers(2, "readlink /proc/self/fd/$TENREC_HOST_FD; head -c 8 /proc/self/fd/$TENREC_HOST_FD; echo")
     for rank in range(2):
         contains(lines_of(rank, got.stdout)[0], "/memfd:tenrec-host")
-        equal(lines_of(rank, got.stdout)[1], "TNRHOST1")
+        equal(lines_of(rank, got.stdout)[1], "TNRHOST2")
     outer = environment(TENREC_HOST_FD="5")
     equal(lines_of(0, workers(1, "echo ${TENREC_HOST_FD-none}", env=outer).stdout), ["none"])
 
