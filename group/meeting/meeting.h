@@ -116,8 +116,9 @@ void rendezvous_close(struct rendezvous *r, uint64_t deadline_ns);
 
 struct members {
     int32_t n;
-    struct record_texts *texts; /* owns; of records that own none */
-    struct member list[];       /* by rank */
+    struct record_texts *texts;   /* owns; of those that own none */
+    struct tenrec_member *member; /* owns; of a static group, by rank; NULL once they were taken */
+    struct member *list;          /* owns; all of their records; NULL: `member` says it all */
 };
 
 /* Blocks of texts, to which records point. */

@@ -17,16 +17,6 @@
 /* The more ranks wait for the list, the longer they do so before they ask for more. */
 enum { FIRST_ROUND_MS = 100, LONGEST_ROUND_MS = 2000, STAND_IN_ROUNDS = 5 };
 
-void members_drop(struct members *members)
-{
-    if (!members)
-        return;
-    for (int32_t i = 0; i < members->n; i++)
-        member_free(&members->list[i]);
-    record_texts_drop(members->texts);
-    free(members);
-}
-
 /* Another process has published the record `there` for our rank. */
 static tenrec_status members_fail_taken(const struct generation *m, const struct store_value *there,
                                         tenrec_error *err)
@@ -77,6 +67,7 @@ struct members_wait {
     struct store_value *record; /* owns; n */
     bool *missing, *seen;       /* own one block; n each */
     unsigned rounds;            /* that have ended */
+    bool whole;                 /* their records are kept */
     struct members *members;    /* owns */
 };
 
@@ -87,12 +78,10 @@ static tenrec_status members_wait_init(struct members_wait *w, tenrec_error *err
     w->since_ns = clock_now_ns();
     w->record = memory_new(n, sizeof *w->record);
     w->missing = memory_new(n, 2 * sizeof *w->missing);
-    w->members = memory_new(1, sizeof *w->members + n * sizeof *w->members->list);
-    if (!w->record || !w->missing || !w->members)
+    if (!w->record || !w->missing)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu workers", n);
     w->seen = w->missing + n;
-    w->members->n = w->m->world;
-    return TENREC_OK;
+    return members_new(w->m->world, w->whole, &w->members, err);
 }
 
 /* Makes the keys of all records, which most ranks never need. */
@@ -233,14 +222,11 @@ static tenrec_status members_look(struct members_wait *w, bool *ret_any, tenrec_
 /* All ranks are there, but no list: rank 0 has died, or given up before the last came. */
 static tenrec_status members_stand_in(struct members_wait *w, tenrec_error *err)
 {
-    const size_t n = (size_t)w->m->world;
-    struct members *all = memory_new(1, sizeof *all + n * sizeof *all->list);
-    tenrec_status st;
+    struct members *all = NULL;
+    tenrec_status st = members_new(w->m->world, false, &all, err);
 
-    if (!all)
-        return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu workers", n);
-    all->n = w->m->world;
-    st = members_gather(w, all, err);
+    if (st == TENREC_OK)
+        st = members_gather(w, all, err);
     if (st == TENREC_EGROUP || st == TENREC_EPROTOCOL)
         members_publish_failure(w->m, err, w->deadline_ns);
     members_drop(all);
@@ -269,11 +255,9 @@ static tenrec_status members_read_list(struct members_wait *w, const struct stor
                                        tenrec_error *err)
 {
     size_t n;
-    tenrec_status st = members_open_list(w->m, list, w->record, &n, err);
+    tenrec_status st = members_unpack_list(w->m, list, w->members, &n, err);
 
-    if (st == TENREC_OK && n > 0)
-        return members_unpack(w->m, w->record, w->members, err);
-    if (st != TENREC_OK)
+    if (st != TENREC_OK || n > 0)
         return st;
     if ((st = members_wait_name(w, err)) == TENREC_OK)
         st = members_read_each(w->m, w->keys, w->deadline_ns, w->members, w->record, err);
@@ -326,7 +310,7 @@ static tenrec_status members_wait_run(struct members_wait *w,
 tenrec_status members_await(struct generation *m, uint64_t deadline_ns, struct members **ret,
                             tenrec_error *err)
 {
-    struct members_wait w = { .m = m, .deadline_ns = deadline_ns };
+    struct members_wait w = { .m = m, .deadline_ns = deadline_ns, .whole = true };
 
     return members_wait_run(&w, members_follow, ret, err);
 }

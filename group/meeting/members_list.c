@@ -38,6 +38,37 @@ tenrec_status members_unpack_one(const struct generation *m, int32_t i,
     return members_judge(m, i, member_unpack(value, ret, err), ret, err);
 }
 
+/* ---- all members ----------------------------------------------------------------------- */
+
+tenrec_status members_new(int32_t n, bool whole, struct members **ret, tenrec_error *err)
+{
+    struct members *members = memory_new(1, sizeof *members);
+
+    if (members) {
+        members->n = n;
+        members->member = memory_new((size_t)n, sizeof *members->member);
+        members->list = whole ? memory_new((size_t)n, sizeof *members->list) : NULL;
+    }
+    if (members && members->member && (members->list || !whole)) {
+        *ret = members;
+        return TENREC_OK;
+    }
+    members_drop(members);
+    return tenrec_fail(err, TENREC_ENOMEM, "no memory for %d workers", n);
+}
+
+void members_drop(struct members *members)
+{
+    if (!members)
+        return;
+    for (int32_t i = 0; members->list && i < members->n; i++)
+        free(members->list[i].texts);
+    record_texts_drop(members->texts);
+    free(members->list);
+    free(members->member);
+    free(members);
+}
+
 /* ---- the texts of all ---------------------------------------------------------------- */
 
 enum { TEXTS_BLOCK = 16384 };
@@ -73,75 +104,100 @@ static char *texts_reserve(struct record_texts **t, size_t need, size_t all)
     return more->text;
 }
 
-static bool is_neighbour(const struct member *one, const struct member *before)
+/* While the records are read, one rank after the other. */
+struct reading {
+    struct member_texts texts;
+    struct member recent[2]; /* when they are not kept */
+    bool more;               /* a record says more than the agents need */
+};
+
+/* Adds the record of the next rank.
+ *
+ * all  bytes of the records from this one on */
+static tenrec_status members_add(const struct generation *m, int32_t i,
+                                 const struct store_value *value, size_t all, struct reading *r,
+                                 struct members *ret, tenrec_error *err)
 {
-    return strcmp(one->host, before->host) == 0 && strcmp(one->boot, before->boot) == 0 &&
-           strcmp(one->backend, before->backend) == 0;
+    char *const room = texts_reserve(&ret->texts, value->len, all);
+    struct member *const one = ret->list ? &ret->list[i] : &r->recent[i & 1];
+    tenrec_status st;
+
+    if (!room)
+        return tenrec_fail(err, TENREC_ENOMEM, "no memory for the workers' records");
+    r->texts.at = room;
+    st = members_judge(m, i, member_unpack_into(value, &r->texts, one, err), one, err);
+    ret->texts->used += (size_t)(r->texts.at - room);
+    if (st != TENREC_OK)
+        return st;
+    ret->member[i] = (struct tenrec_member){ .size = sizeof ret->member[i],
+                                             .id = i,
+                                             .incarnation = (uint64_t)one->incarnation,
+                                             .name = one->name,
+                                             .address = one->address,
+                                             .token = one->token };
+    r->more = r->more || one->extra_len > 0;
+    return TENREC_OK;
 }
 
-/* Most members are of the host of the one before, whose texts serve both. Returns the bytes of
- * `room` that stay in use. */
-static size_t members_share_texts(struct member *one, const struct member *before, char *room)
+/* Returns true if all records must be read once more, to keep them; rarely so, without devices. */
+static bool members_read_again(const struct reading *r, struct members *ret, tenrec_status *st,
+                               tenrec_error *err)
 {
-    const size_t own = strlen(one->name) + 1 + strlen(one->address) + 1;
-
-    one->host = before->host;
-    one->boot = before->boot;
-    one->backend = before->backend;
-    if (one->extra_len)
-        one->extra = memmove(room + own, one->extra, one->extra_len);
-    return own + one->extra_len;
+    if (*st != TENREC_OK || !r->more || ret->list)
+        return false;
+    record_texts_drop(ret->texts);
+    ret->texts = NULL;
+    ret->list = memory_new((size_t)ret->n, sizeof *ret->list);
+    if (!ret->list)
+        *st = tenrec_fail(err, TENREC_ENOMEM, "no memory for %d workers", ret->n);
+    return ret->list != NULL;
 }
 
-tenrec_status members_unpack(const struct generation *m, const struct store_value *values,
-                             struct members *ret, tenrec_error *err)
+static tenrec_status members_unpack(const struct generation *m, const struct store_value *values,
+                                    struct members *ret, tenrec_error *err)
 {
+    struct reading r;
     tenrec_status st = TENREC_OK;
-    size_t all = 0;
 
-    for (int32_t i = 0; i < m->world; i++)
-        all += values[i].len;
-    for (int32_t i = 0; i < m->world && st == TENREC_OK; i++) {
-        struct member *one = &ret->list[i];
-        const size_t len = values[i].len;
-        char *room = texts_reserve(&ret->texts, len, all);
+    do {
+        size_t all = 0;
 
-        if (!room)
-            return tenrec_fail(err, TENREC_ENOMEM, "no memory for the workers' records");
-        st = members_judge(m, i, member_unpack_into(&values[i], room, one, err), one, err);
-        if (st == TENREC_OK)
-            ret->texts->used +=
-                i > 0 && is_neighbour(one, one - 1) ? members_share_texts(one, one - 1, room) : len;
-        all -= len;
-    }
+        r = (struct reading){ .more = false };
+        for (int32_t i = 0; i < m->world; i++)
+            all += values[i].len;
+        for (int32_t i = 0; i < m->world && st == TENREC_OK; i++) {
+            st = members_add(m, i, &values[i], all, &r, ret, err);
+            all -= values[i].len;
+        }
+    } while (members_read_again(&r, ret, &st, err));
     return st;
 }
 
 static int by_name(const void *a, const void *b)
 {
-    const struct member *const *x = a, *const *y = b;
+    const struct tenrec_member *const *x = a, *const *y = b;
     int order = strcmp((*x)->name, (*y)->name);
 
-    return order ? order : (*x)->rank - (*y)->rank;
+    return order ? order : (*x)->id - (*y)->id;
 }
 
 tenrec_status members_check_names(const struct generation *m, const struct members *members,
                                   tenrec_error *err)
 {
     size_t n = (size_t)members->n;
-    const struct member **sorted = memory_new(n, sizeof *sorted);
+    const struct tenrec_member **sorted = memory_new(n, sizeof *sorted);
     tenrec_status st = TENREC_OK;
 
     if (!sorted)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu workers", n);
     for (size_t i = 0; i < n; i++)
-        sorted[i] = &members->list[i];
+        sorted[i] = &members->member[i];
     qsort(sorted, n, sizeof *sorted, by_name);
     for (size_t i = 1; i < n && st == TENREC_OK; i++)
         if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0)
             st = tenrec_fail(err, TENREC_EGROUP,
                              "name \"%s\" is used by ranks %d and %d of group \"%s\"",
-                             sorted[i]->name, sorted[i - 1]->rank, sorted[i]->rank, m->group);
+                             sorted[i]->name, sorted[i - 1]->id, sorted[i]->id, m->group);
     free(sorted);
     return st;
 }
@@ -213,9 +269,9 @@ static tenrec_status members_fail_list(const struct generation *m, tenrec_error 
                        m->group);
 }
 
-/* The records borrow from `list`. *ret_n: 0 when everyone reads each */
-tenrec_status members_open_list(const struct generation *m, const struct store_value *list,
-                                struct store_value *record, size_t *ret_n, tenrec_error *err)
+/* Reads what is before the records. *ret_n: 0 when everyone reads each */
+static tenrec_status list_begin(const struct generation *m, const struct store_value *list,
+                                struct bytes_reader *ret, size_t *ret_n, tenrec_error *err)
 {
     struct bytes_reader r = { .data = list->data, .len = list->len };
     const bool ours = bytes_read_u32(&r) == LIST_MAGIC;
@@ -224,14 +280,38 @@ tenrec_status members_open_list(const struct generation *m, const struct store_v
 
     bytes_read_text(&r, why, sizeof why);
     *ret_n = bytes_read_count(&r, (size_t)m->world, 8);
-    for (size_t i = 0; i < *ret_n; i++)
-        record[i].data =
-            (void *)(uintptr_t)bytes_read_blob(&r, TENREC_STORE_MAX_VALUE, &record[i].len);
     if (!ours || r.bad || result > TENREC_OK)
         return members_fail_list(m, err);
     if (result != TENREC_OK)
         return tenrec_fail(err, (tenrec_status)result, "%s", why);
+    *ret = r;
     return *ret_n == 0 || *ret_n == (size_t)m->world ? TENREC_OK : members_fail_list(m, err);
+}
+
+/* Returns the next record, borrowed from the list, or false at a malformed one. */
+static bool list_next(struct bytes_reader *r, struct store_value *ret)
+{
+    ret->data = (void *)(uintptr_t)bytes_read_blob(r, TENREC_STORE_MAX_VALUE, &ret->len);
+    return !r->bad;
+}
+
+tenrec_status members_unpack_list(const struct generation *m, const struct store_value *list,
+                                  struct members *ret, size_t *ret_n, tenrec_error *err)
+{
+    struct store_value record;
+    struct bytes_reader b;
+    struct reading r;
+    tenrec_status st;
+
+    do {
+        r = (struct reading){ .more = false };
+        st = list_begin(m, list, &b, ret_n, err);
+        for (size_t i = 0; st == TENREC_OK && i < *ret_n; i++)
+            st = list_next(&b, &record) ? members_add(m, (int32_t)i, &record,
+                                                      list->len - b.at + record.len, &r, ret, err)
+                                        : members_fail_list(m, err);
+    } while (members_read_again(&r, ret, &st, err));
+    return st;
 }
 
 /* ---- the list in the store ----------------------------------------------------------- */
@@ -249,17 +329,21 @@ static tenrec_status list_fetch(void *arg, uint64_t deadline_ns, struct store_va
 static bool list_has_us(void *arg, const struct store_value *list)
 {
     const struct generation *m = arg;
-    struct store_value *record = memory_new((size_t)m->world, sizeof *record);
+    struct store_value record = { .data = NULL };
+    struct bytes_reader r;
     struct member us;
-    bool has = false;
-    size_t n = 0;
+    size_t n;
+    bool has;
 
-    if (record && members_open_list(m, list, record, &n, NULL) == TENREC_OK && n > 0 &&
-        member_unpack(&record[m->rank], &us, NULL) == TENREC_OK) {
-        has = us.token == m->token;
-        member_free(&us);
-    }
-    free(record);
+    if (list_begin(m, list, &r, &n, NULL) != TENREC_OK || n == 0)
+        return false;
+    for (int32_t i = 0; i <= m->rank; i++)
+        if (!list_next(&r, &record))
+            return false;
+    if (member_unpack(&record, &us, NULL) != TENREC_OK)
+        return false;
+    has = us.token == m->token;
+    member_free(&us);
     return has;
 }
 

@@ -9,14 +9,14 @@
 
 #define MEMBERS_LIST_KEY "members"
 
+/* For `n` workers. `whole`: keeps their records. errors: ENOMEM */
+tenrec_status members_new(int32_t n, bool whole, struct members **ret, tenrec_error *err);
+
 /* Reads the record of rank `i`, which must be one of our group. errors: EGROUP, EPROTOCOL, ENOMEM
  */
 tenrec_status members_unpack_one(const struct generation *m, int32_t i,
                                  const struct store_value *value, struct member *ret,
                                  tenrec_error *err);
-/* Likewise those of all ranks. */
-tenrec_status members_unpack(const struct generation *m, const struct store_value *values,
-                             struct members *ret, tenrec_error *err);
 
 /* errors: EGROUP (two workers share a name), ENOMEM */
 tenrec_status members_check_names(const struct generation *m, const struct members *members,
@@ -34,11 +34,11 @@ void members_publish_failure(struct generation *m, const tenrec_error *why, uint
 tenrec_status members_read_each(struct generation *m, const char **keys, uint64_t deadline_ns,
                                 struct members *ret, struct store_value *record, tenrec_error *err);
 
-/* Sets the records (n, borrowed from `list`) of a list. *ret_n: 0 when everyone reads each
+/* Reads the records of all ranks from the list. *ret_n: 0 when everyone reads each
  *
- * errors: EPROTOCOL, and why the group cannot meet */
-tenrec_status members_open_list(const struct generation *m, const struct store_value *list,
-                                struct store_value *record, size_t *ret_n, tenrec_error *err);
+ * errors: as of members_unpack_one, and why the group cannot meet */
+tenrec_status members_unpack_list(const struct generation *m, const struct store_value *list,
+                                  struct members *ret, size_t *ret_n, tenrec_error *err);
 
 /* Reads the list, which exists, or what another worker of this host has read. ret: host_value_drop,
  * also after a failure */

@@ -60,6 +60,10 @@ static tenrec_status list_members(struct membership *m, tenrec_error *err)
     size_t n = (size_t)m->members->n;
 
     m->listed = (uint32_t)n;
+    m->member = m->members->member;
+    m->members->member = NULL;
+    if (m->member)
+        return TENREC_OK;
     m->member = memory_new(n, sizeof m->member[0]);
     if (!m->member)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu members", n);
@@ -79,11 +83,13 @@ static tenrec_status list_members(struct membership *m, tenrec_error *err)
 static tenrec_status read_members(struct membership *m, struct membership_view *v,
                                   uint64_t deadline_ns, tenrec_error *err)
 {
-    struct members *members = memory_new(1, sizeof *members + v->n * sizeof *members->list);
+    struct members *members = memory_new(1, sizeof *members);
     tenrec_status st;
 
-    if (!members)
+    if (!members || !(members->list = memory_new(v->n ? v->n : 1, sizeof *members->list))) {
+        free(members);
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu members", v->n);
+    }
     st = membership_list_records(&m->rendezvous->member_list, v->entry, v->n, deadline_ns,
                                  members->list, err);
     for (size_t i = 0, at = 0; at < v->n && st == TENREC_OK; i++) {
@@ -100,6 +106,7 @@ static tenrec_status read_members(struct membership *m, struct membership_view *
         m->view = *v;
         *v = (struct membership_view){ .version = 0 };
     } else {
+        free(members->list);
         free(members);
     }
     return st;
@@ -219,7 +226,7 @@ static bool has_left(struct membership *m, const struct member *one, uint64_t de
 
 static const struct member *membership_record(const struct membership *m, tenrec_peer id)
 {
-    for (int32_t i = 0; m->members && i < m->members->n; i++)
+    for (int32_t i = 0; m->members && m->members->list && i < m->members->n; i++)
         if (m->members->list[i].rank == id)
             return &m->members->list[i];
     return NULL;

@@ -248,16 +248,51 @@ static const char *read_text(struct bytes_reader *r, size_t max, char **at)
     return to;
 }
 
+/* Reads `bytes` if they are next. */
+static bool read_same(struct bytes_reader *r, const uint8_t *bytes, size_t len)
+{
+    if (r->bad || !bytes || r->len - r->at < len || memcmp(r->data + r->at, bytes, len) != 0)
+        return false;
+    r->at += len;
+    return true;
+}
+
+static void read_place(struct bytes_reader *r, struct member_texts *texts, struct member *ret)
+{
+    const size_t begin = r->at;
+
+    if (read_same(r, texts->place, texts->place_len)) {
+        ret->host = texts->before->host;
+        ret->boot = texts->before->boot;
+    } else {
+        ret->host = read_text(r, sizeof((struct member_place *)0)->host - 1, &texts->at);
+        ret->boot = read_text(r, sizeof((struct member_place *)0)->boot - 1, &texts->at);
+    }
+    texts->place = r->data + begin;
+    texts->place_len = r->at - begin;
+}
+
+static void read_backend(struct bytes_reader *r, struct member_texts *texts, struct member *ret)
+{
+    const size_t begin = r->at;
+
+    if (read_same(r, texts->backend, texts->backend_len))
+        ret->backend = texts->before->backend;
+    else
+        ret->backend = read_text(r, TENREC_NAME_MAX, &texts->at);
+    texts->backend = r->data + begin;
+    texts->backend_len = r->at - begin;
+}
+
 /* A text ends with a byte where the record has its length, of more bytes. */
-static void read_fields(struct bytes_reader *r, char *at, struct member *ret)
+static void read_fields(struct bytes_reader *r, struct member_texts *texts, struct member *ret)
 {
     int64_t rank, world;
     const uint8_t *extra;
 
-    ret->name = read_text(r, TENREC_NAME_MAX, &at);
-    ret->address = read_text(r, MEMBER_MAX_ADDRESS, &at);
-    ret->host = read_text(r, sizeof((struct member_place *)0)->host - 1, &at);
-    ret->boot = read_text(r, sizeof((struct member_place *)0)->boot - 1, &at);
+    ret->name = read_text(r, TENREC_NAME_MAX, &texts->at);
+    ret->address = read_text(r, MEMBER_MAX_ADDRESS, &texts->at);
+    read_place(r, texts, ret);
     rank = read_number(r);
     world = read_number(r);
     ret->incarnation = read_number(r);
@@ -265,26 +300,29 @@ static void read_fields(struct bytes_reader *r, char *at, struct member *ret)
     ret->start = read_number(r);
     extra = bytes_read_blob(r, MEMBER_MAX_EXTRA, &ret->extra_len);
     ret->token = bytes_read_u64(r);
-    ret->backend = read_text(r, TENREC_NAME_MAX, &at);
+    read_backend(r, texts, ret);
     if (world < 0 || world > RANKS_MAX || rank < 0 || rank >= (world ? world : RANKS_MAX))
         r->bad = true;
     if (r->bad)
         return;
     ret->rank = (int32_t)rank;
     ret->world = (int32_t)world;
-    if (ret->extra_len)
-        ret->extra = memcpy(at, extra, ret->extra_len);
+    if (ret->extra_len) {
+        ret->extra = memcpy(texts->at, extra, ret->extra_len);
+        texts->at += ret->extra_len;
+    }
+    texts->before = ret;
 }
 
-tenrec_status member_unpack_into(const struct store_value *value, char *room, struct member *ret,
-                                 tenrec_error *err)
+tenrec_status member_unpack_into(const struct store_value *value, struct member_texts *texts,
+                                 struct member *ret, tenrec_error *err)
 {
     struct bytes_reader r = { .data = value->data, .len = value->len };
 
     *ret = (struct member){ 0 };
     if (bytes_read_u32(&r) != MAGIC)
         return tenrec_fail(err, TENREC_EPROTOCOL, "not a record of a worker");
-    read_fields(&r, room, ret);
+    read_fields(&r, texts, ret);
     if (!r.bad && ranks_check_name("worker name", ret->name, NULL) == TENREC_OK)
         return TENREC_OK;
     *ret = (struct member){ 0 };
@@ -293,17 +331,18 @@ tenrec_status member_unpack_into(const struct store_value *value, char *room, st
 
 tenrec_status member_unpack(const struct store_value *value, struct member *ret, tenrec_error *err)
 {
-    char *texts = malloc(value->len + 1);
+    char *room = malloc(value->len + 1);
+    struct member_texts texts = { .at = room };
     tenrec_status st;
 
     *ret = (struct member){ 0 };
-    if (!texts)
+    if (!room)
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for a worker's record");
-    st = member_unpack_into(value, texts, ret, err);
+    st = member_unpack_into(value, &texts, ret, err);
     if (st == TENREC_OK)
-        ret->texts = texts;
+        ret->texts = room;
     else
-        free(texts);
+        free(room);
     return st;
 }
 

@@ -94,9 +94,17 @@ tenrec_status member_publish(struct member *me, const char *address,
 
 /* errors: EPROTOCOL (malformed), ENOMEM */
 tenrec_status member_unpack(const struct store_value *value, struct member *ret, tenrec_error *err);
-/* The same with its texts in `room`, of value->len bytes: first name and address, each with its
- * NUL, then the rest. errors: EPROTOCOL */
-tenrec_status member_unpack_into(const struct store_value *value, char *room, struct member *ret,
-                                 tenrec_error *err);
+/* Where the texts of a record go that is one of many. */
+struct member_texts {
+    char *at; /* room for as many bytes as the record has; moves behind those that stay in use */
+    /* The record before, and where it has the texts that most members of a host share; or NULL. */
+    const struct member *before;
+    const uint8_t *place, *backend;
+    size_t place_len, backend_len;
+};
+
+/* The same, with texts of `before` where both have the same. errors: EPROTOCOL */
+tenrec_status member_unpack_into(const struct store_value *value, struct member_texts *texts,
+                                 struct member *ret, tenrec_error *err);
 
 #endif

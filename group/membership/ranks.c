@@ -47,12 +47,19 @@ void ranks_text(char *ret, size_t room, const bool *flag, int32_t n,
     ranks_append(ret, room, at, one);
 }
 
+/* Each worker checks the names of all. */
+static bool is_of_a_name(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == ':' || c == '-';
+}
+
 tenrec_status ranks_check_name(const char *label, const char *name, tenrec_error *err)
 {
-    static const char letters[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_:-";
-    size_t len = name ? strspn(name, letters) : 0;
+    size_t len = 0;
 
+    while (name && is_of_a_name(name[len]))
+        len++;
     if (len >= 1 && len <= TENREC_NAME_MAX && name[len] == '\0')
         return TENREC_OK;
     return tenrec_fail(err, TENREC_EINVAL, "%s \"%.140s\" must be 1 to %d of A-Z a-z 0-9 _ : -",

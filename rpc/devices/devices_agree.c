@@ -197,15 +197,6 @@ static tenrec_status devices_agree_use(struct tenrec_worker *w, struct table *t,
     return chain_use_devices(w->chain, d->used, (uint32_t)n, err);
 }
 
-/* Returns true if a member names devices; rarely so. */
-static bool devices_agree_anybody(const struct membership *group)
-{
-    for (uint32_t i = 0; i < membership_world(group); i++)
-        if (group->members->list[i].extra_len > 0)
-            return true;
-    return false;
-}
-
 tenrec_status devices_agree(struct tenrec_worker *w, struct membership *group, uint64_t deadline_ns,
                             tenrec_error *err)
 {
@@ -215,8 +206,8 @@ tenrec_status devices_agree(struct tenrec_worker *w, struct membership *group, u
     tenrec_status st;
 
     devices_forget(w->calls->devices);
-    if (!dynamic && !devices_agree_anybody(group))
-        return TENREC_OK;
+    if (!dynamic && !group->members->list)
+        return TENREC_OK; /* no member has devices; mostly so */
     if (!w->calls->devices && !(w->calls->devices = devices_make()))
         return tenrec_fail(err, TENREC_ENOMEM, "no memory for the worker's devices");
     st = table_read(w, &t, err);

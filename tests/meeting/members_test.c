@@ -30,6 +30,7 @@ struct joiner {
     const char *name;
     int64_t ms;
     const char *backend;
+    const char *extra;
     struct generation generation;
     struct members *members;
     tenrec_status st;
@@ -41,6 +42,8 @@ static void *join(void *arg)
 {
     struct joiner *j = arg;
     uint64_t deadline_ns = clock_deadline_ms((uint64_t)j->ms);
+    const struct store_value extra = { (void *)(uintptr_t)j->extra,
+                                       j->extra ? strlen(j->extra) : 0 };
     char address[64];
 
     snprintf(address, sizeof address, "uv://127.0.0.1:%d", 1000 + j->rank);
@@ -49,8 +52,8 @@ static void *join(void *arg)
     j->generation.backend = j->backend;
     j->generation.copies = getenv(HOST_COPY_VARIABLE) != NULL;
     if (j->st == TENREC_OK)
-        j->st =
-            members_join(&j->generation, j->name, address, NULL, deadline_ns, &j->members, &j->err);
+        j->st = members_join(&j->generation, j->name, address, &extra, deadline_ns, &j->members,
+                             &j->err);
     return NULL;
 }
 
@@ -95,9 +98,32 @@ TEST_WITH(members_know_names_and_addresses_of_all_members, make_store, drop_stor
     for (int i = 0; i < 3; i++) {
         assert_status(j[i].st, &j[i].err);
         assert_int_equal(j[i].members->n, 3);
-        assert_string_equal(j[i].members->list[1].name, "trainer:0");
-        assert_string_equal(j[i].members->list[2].address, "uv://127.0.0.1:1002");
-        assert_int_equal(j[i].members->list[2].rank, 2);
+        assert_string_equal(j[i].members->member[1].name, "trainer:0");
+        assert_string_equal(j[i].members->member[2].address, "uv://127.0.0.1:1002");
+        assert_int_equal(j[i].members->member[2].id, 2);
+        assert_null(j[i].members->list);
+    }
+    leave_all(j, 3);
+}
+
+TEST_WITH(members_keep_all_records_if_one_has_more_than_the_agents_need, make_store, drop_store)
+{
+    struct joiner j[] = { { 0, 3, "a", TEST_MS },
+                          { 1, 3, "b", TEST_MS, .extra = "two devices" },
+                          { 2, 3, "c", TEST_MS } };
+
+    join_all(j, 3);
+    for (int i = 0; i < 3; i++) {
+        const struct member *list = j[i].members->list;
+
+        assert_status(j[i].st, &j[i].err);
+        assert_non_null(list);
+        assert_string_equal(list[1].name, "b");
+        assert_int_equal(list[1].extra_len, strlen("two devices"));
+        assert_memory_equal(list[1].extra, "two devices", strlen("two devices"));
+        assert_int_equal(list[0].extra_len + list[2].extra_len, 0);
+        assert_string_equal(list[2].host, list[0].host);
+        assert_string_equal(j[i].members->member[2].name, "c");
     }
     leave_all(j, 3);
 }
@@ -135,8 +161,8 @@ TEST_WITH(members_of_one_host_know_the_members_of_their_own_life, make_store_and
         join_all(j, 3);
         for (int i = 0; i < 3; i++) {
             assert_status(j[i].st, &j[i].err);
-            assert_string_equal(j[i].members->list[1].name, names[life]);
-            assert_int_equal(j[i].members->list[0].token, j[0].generation.token);
+            assert_string_equal(j[i].members->member[1].name, names[life]);
+            assert_int_equal(j[i].members->member[0].token, j[0].generation.token);
         }
         leave_all(j, 3);
     }
@@ -273,7 +299,7 @@ TEST_WITH(members_meet_when_rank_0_dies_before_the_list, make_store, drop_store)
     join_all(j, 2);
     for (int i = 0; i < 2; i++) {
         assert_status(j[i].st, &j[i].err);
-        assert_string_equal(j[i].members->list[0].name, "a");
+        assert_string_equal(j[i].members->member[0].name, "a");
     }
     leave_all(j, 2);
 }
