@@ -12,6 +12,7 @@
 
 /* Descriptors that all agents of the process need for themselves and their peers. */
 static atomic_ullong descriptors_of_agents;
+static atomic_bool descriptors_told; /* that the hard limit is too low, which is so for all */
 
 static unsigned long long descriptors_needed(const struct agent *a, unsigned peers)
 {
@@ -45,7 +46,7 @@ static bool descriptors_raise(const struct agent *a, unsigned peers, rlim_t need
         return false;
     before = limit.rlim_cur;
     limit.rlim_cur = needed < limit.rlim_max ? needed : limit.rlim_max;
-    if (limit.rlim_cur < needed)
+    if (limit.rlim_cur < needed && !atomic_exchange(&descriptors_told, true))
         agent_log(a, TENREC_LOG_WARN,
                   "the workers of this process, this one with %u peers, take up to %llu file "
                   "descriptors, the hard limit is %llu; raise it (ulimit -Hn)",
