@@ -9,6 +9,7 @@
  * one worker more, the guest, in a process of its own: it joins, leaves, joins again and is killed
  * while the others watch. */
 #include "../pair.h"
+#include "group/store/host_copy.h"
 #include "samples.h"
 
 #include <pthread.h>
@@ -23,7 +24,7 @@
 #include <tenrec/tenrec.h>
 #include <unistd.h>
 
-enum { STACK = 256 << 10, BARRIERS = 10, PROCESSES_MAX = 64 };
+enum { STACK = 256 << 10, BARRIERS = 10, PROCESSES_MAX = 256 };
 enum { MAKE, INIT, KNOW, FIRST, BARRIER, GATHER, JOINS, LEAVES, AGAIN, DIES, SHUTDOWN, STEPS };
 
 /* Hundreds of workers on two processors answer late. */
@@ -367,13 +368,20 @@ static void stage_open(struct stage *s, struct tenrec_store_server **ret)
 static void stage_init(struct stage *s)
 {
     pthread_barrierattr_t shared;
+    tenrec_error err;
+    char host[16];
+    int host_fd;
 
     pthread_barrierattr_init(&shared);
     pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
     if (pthread_barrier_init(&s->meet, &shared, (unsigned)(s->n + s->elastic) + 1) ||
         pthread_barrier_init(&s->rest, &shared, (unsigned)s->n + 1))
         pair_die("cannot make a barrier of %d threads", s->n + 1);
-    /* As under a launcher, which serves the store. */
+    /* As under a launcher, which serves the store, and has all workers share what they read. */
+    if (host_copy_new(&host_fd, &err) != TENREC_OK)
+        pair_die("%s", err.text);
+    snprintf(host, sizeof host, "%d", host_fd);
+    setenv(HOST_COPY_VARIABLE, host, 1);
     setenv("MASTER_ADDR", "127.0.0.1", 1);
     setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
     setenv("TENREC_SECURITY__MODE", "none", 1);
