@@ -11,9 +11,8 @@
 
 #define HOST_COPY_VARIABLE "TENREC_HOST_FD"
 
-/* Smaller groups read the store: hundreds of processes that wait for a lock cost more than a value
- * of 100 KiB. */
-enum { HOST_COPY_FROM = 512 /* workers */ };
+/* Smaller groups read the store: to wait for a lock costs more than a value of 10 KiB. */
+enum { HOST_COPY_FROM = 48 /* workers */ };
 
 struct host_copy {
     /* Reads the value from the store. *ret may stay without data. */
