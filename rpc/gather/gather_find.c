@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gather_find.c - finds the set of a gather. To sort a thousand names for each message would take
+/* gather_find.c - finds the set of a gather. To list a thousand members for each message would take
  * most of the time of a barrier, so a set is kept until a member comes or goes. */
 #include "rpc/future/worker.h"
 #include "rpc/gather/gather.h"

@@ -172,6 +172,28 @@ TEST_WITH(host_copy_leaves_other_files_alone, make_file, drop_file)
     close(device);
 }
 
+/* A mapping of a file that shrinks would end the process. */
+TEST_WITH(host_copy_that_could_shrink_is_left_alone, make_file, drop_file)
+{
+    struct source s = { .value = "members" };
+    const int other = memfd_create("other", MFD_ALLOW_SEALING | MFD_CLOEXEC);
+    char head[64];
+    const ssize_t n = read(file, head, sizeof head);
+
+    assert_true(n > 8);
+    assert_int_equal(write(other, head, (size_t)n), n);
+    announce(other);
+    reads(&s, "members");
+    reads(&s, "members");
+    assert_int_equal(s.fetches, 2);
+    assert_int_equal(lseek(other, 0, SEEK_END), n);
+    assert_int_equal(fcntl(other, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+    reads(&s, "members");
+    reads(&s, "members");
+    assert_int_equal(s.fetches, 3);
+    close(other);
+}
+
 /* A write beyond the limit of files would end the process. */
 TEST_WITH(host_copy_larger_than_a_file_may_be_is_not_made, make_file, drop_file)
 {
