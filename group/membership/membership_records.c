@@ -135,7 +135,8 @@ static tenrec_status records_find(const struct store_value *all,
             break;
         while (i < n && (uint64_t)e[i].id < id)
             i++;
-        if (i < n && (uint64_t)e[i].id == id && (uint64_t)e[i].incarnation == incarnation)
+        if (i < n && (uint64_t)e[i].id == id && (uint64_t)e[i].incarnation == incarnation &&
+            !ret[i].name)
             st = record_unpack(&one, &e[i], &ret[i], err);
     }
     return st;

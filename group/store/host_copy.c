@@ -19,6 +19,7 @@
 #define COPY_MARK "TNRHOST2"
 #define LOCKED_MS 5000 /* the process that reads the store may be stopped */
 #define LOOK_MS 500    /* or has died: its lock is free then, but nothing wakes the others */
+#define USED_MS 20     /* nor when those have done that use a copy which is too old for us */
 
 struct copy_head {
     char mark[8];
@@ -54,14 +55,22 @@ static int copy_open_file(void)
     return open(path, O_RDWR | O_CLOEXEC);
 }
 
+static bool copy_read_head(int fd, struct copy_head *ret)
+{
+    return pread(fd, ret, sizeof *ret, 0) == (ssize_t)sizeof *ret &&
+           memcmp(ret->mark, COPY_MARK, sizeof ret->mark) == 0;
+}
+
 static bool copy_open(struct copy *ret)
 {
-    void *head;
+    struct copy_head found;
+    void *head = MAP_FAILED;
 
     *ret = (struct copy){ .fd = copy_open_file() };
     if (ret->fd < 0)
         return false;
-    head = mmap(NULL, sizeof *ret->head, PROT_READ | PROT_WRITE, MAP_SHARED, ret->fd, 0);
+    if (copy_read_head(ret->fd, &found))
+        head = mmap(NULL, sizeof *ret->head, PROT_READ | PROT_WRITE, MAP_SHARED, ret->fd, 0);
     if (head == MAP_FAILED) {
         close(ret->fd);
         return false;
@@ -77,20 +86,14 @@ static void copy_wake_others(const struct copy *c)
     syscall(SYS_futex, &c->head->turn, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-/* Waits until the process that had the lock after `turn` was read has done. */
-static void copy_wait(const struct copy *c, uint32_t turn, uint64_t until_ns)
+/* Waits until the process that had the lock after `turn` was read has done, for `ms` at most. */
+static void copy_wait(const struct copy *c, uint32_t turn, unsigned ms, uint64_t until_ns)
 {
-    const uint64_t look_ns = clock_deadline_ms(LOOK_MS);
+    const uint64_t look_ns = clock_deadline_ms(ms);
     struct timespec left;
 
     syscall(SYS_futex, &c->head->turn, FUTEX_WAIT, turn,
             clock_left_ts(look_ns < until_ns ? look_ns : until_ns, &left), NULL, 0);
-}
-
-static bool copy_read_head(int fd, struct copy_head *ret)
-{
-    return pread(fd, ret, sizeof *ret, 0) == (ssize_t)sizeof *ret &&
-           memcmp(ret->mark, COPY_MARK, sizeof ret->mark) == 0;
 }
 
 /* Returns true if the file has a value that fits. Locked. */
@@ -130,19 +133,21 @@ static void copy_put(int fd, const struct store_value *value)
         copy_write_length(fd, value->len);
 }
 
-enum copy_outcome { COPY_GOT, COPY_FETCHED, COPY_LOCKED };
+enum copy_outcome { COPY_GOT, COPY_FETCHED, COPY_LOCKED, COPY_USED };
 
 /* Tries to get the value from the copy, which stays locked, or to make the copy. COPY_LOCKED:
- * another process is about to make it. */
+ * another process is about to make it. COPY_USED: others use a copy that does not fit. */
 static enum copy_outcome copy_try(int fd, const struct host_copy *h, uint64_t deadline_ns,
                                   struct host_value *ret, tenrec_status *ret_st, tenrec_error *err)
 {
+    const bool shared = flock(fd, LOCK_SH | LOCK_NB) == 0;
+
     *ret_st = TENREC_OK;
-    if (flock(fd, LOCK_SH | LOCK_NB) == 0 && copy_get(fd, h, ret))
+    if (shared && copy_get(fd, h, ret))
         return COPY_GOT;
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         flock(fd, LOCK_UN);
-        return COPY_LOCKED;
+        return shared ? COPY_USED : COPY_LOCKED;
     }
     if (!copy_get(fd, h, ret)) {
         *ret_st = h->fetch(h->arg, deadline_ns, &ret->value, err);
@@ -157,6 +162,7 @@ void host_value_drop(struct host_value *v)
 {
     if (v->mapped) {
         munmap(v->mapped, sizeof(struct copy_head) + v->value.len);
+        flock(v->fd, LOCK_UN); /* a child of a fork may have the descriptor, too */
         close(v->fd);
     } else {
         free(v->value.data);
@@ -179,16 +185,17 @@ tenrec_status host_copy_read(const struct host_copy *h, uint64_t deadline_ns,
     for (;;) {
         const uint32_t turn = atomic_load(&c.head->turn);
         outcome = copy_try(c.fd, h, deadline_ns, ret, &st, err);
-        if (outcome != COPY_LOCKED || clock_passed(until_ns))
+        if (outcome <= COPY_FETCHED || clock_passed(until_ns))
             break;
-        copy_wait(&c, turn, until_ns); /* it may last much longer on a busy host */
+        /* It may last much longer on a busy host. */
+        copy_wait(&c, turn, outcome == COPY_USED ? USED_MS : LOOK_MS, until_ns);
     }
     if (outcome == COPY_FETCHED)
         copy_wake_others(&c);
     munmap(c.head, sizeof *c.head);
     if (!ret->mapped)
-        close(c.fd);
-    return outcome == COPY_LOCKED ? h->fetch(h->arg, deadline_ns, &ret->value, err) : st;
+        close(c.fd); /* unlocked */
+    return outcome <= COPY_FETCHED ? st : h->fetch(h->arg, deadline_ns, &ret->value, err);
 }
 
 tenrec_status host_copy_new(int *ret_fd, tenrec_error *err)

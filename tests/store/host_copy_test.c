@@ -154,8 +154,13 @@ TEST_WITH(host_copy_leaves_other_files_alone, make_file, drop_file)
     struct source s = { .value = "members" };
     const int other = memfd_create("other", MFD_ALLOW_SEALING | MFD_CLOEXEC);
     const int device = open("/dev/null", O_RDWR | O_CLOEXEC);
-    const int numbers[] = { other, device, 1 << 20 };
+    const int sealed = memfd_create("sealed", MFD_ALLOW_SEALING | MFD_CLOEXEC);
+    const int numbers[] = { other, device, 1 << 20, sealed };
+    char before[64] = "memory of tensors, say", after[64];
     off_t bytes;
+
+    assert_int_equal(write(sealed, before, sizeof before), sizeof before);
+    assert_int_equal(fcntl(sealed, F_ADD_SEALS, F_SEAL_SHRINK), 0);
 
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         announce(numbers[i]);
@@ -165,9 +170,12 @@ TEST_WITH(host_copy_leaves_other_files_alone, make_file, drop_file)
     reads(&s, "members");
     unsetenv(HOST_COPY_VARIABLE);
     reads(&s, "members");
-    assert_int_equal(s.fetches, 5);
+    assert_int_equal(s.fetches, 6);
     bytes = lseek(other, 0, SEEK_END);
     assert_int_equal(bytes, 0);
+    assert_int_equal(pread(sealed, after, sizeof after, 0), sizeof after);
+    assert_memory_equal(after, before, sizeof after);
+    close(sealed);
     close(other);
     close(device);
 }
