@@ -186,9 +186,9 @@ bool membership_view_remove(struct membership_view *v, tenrec_peer id, int64_t i
 
 /* ---- bytes ------------------------------------------------------------------ */
 
-static void add_gone(struct bytes *b, const struct membership_view_gone *g, size_t n)
+static void add_gone(struct bytes *b, const struct membership_view_gone *g, size_t from, size_t end)
 {
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = from; i < end; i++) {
         bytes_add_u64(b, (uint64_t)g[i].incarnation);
         bytes_add_u64(b, g[i].died);
         bytes_add_u64(b, (uint64_t)g[i].by);
@@ -209,9 +209,9 @@ void membership_view_pack(const struct membership_view *v, struct store_value *r
         bytes_add_u64(&b, (uint64_t)v->entry[i].incarnation);
         bytes_add_text(&b, v->entry[i].name);
     }
-    add_gone(&b, v->gone + (v->n_gone - first), first);
+    add_gone(&b, v->gone, v->n_gone - first, v->n_gone);
     bytes_add_u64(&b, v->n_gone - first);
-    add_gone(&b, v->gone, v->n_gone - first);
+    add_gone(&b, v->gone, 0, v->n_gone - first);
     if (b.failed)
         bytes_free(&b);
     ret->data = b.data;

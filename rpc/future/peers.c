@@ -40,6 +40,11 @@ tenrec_status peers_init(struct peers *p, size_t room, tenrec_peer me, tenrec_er
     return tenrec_fail(err, TENREC_ENOMEM, "no memory for %zu workers", room);
 }
 
+static bool is_in_block(const struct peers *p, const struct peer *one)
+{
+    return p->block && (uintptr_t)one - (uintptr_t)p->block < p->block_bytes;
+}
+
 void peers_finish(struct peers *p)
 {
     struct peer *one, *next;
@@ -47,7 +52,7 @@ void peers_finish(struct peers *p)
     for (size_t i = 0; p->by_name && i < p->n_lists; i++)
         for (one = atomic_load(&p->by_name[i]); one; one = next) {
             next = one->next;
-            if ((char *)one < p->block || (char *)one >= p->block + p->block_bytes)
+            if (!is_in_block(p, one))
                 free(one);
         }
     free(p->block);

@@ -190,7 +190,7 @@ const void *tls_session_output(struct tls_session *s, size_t *ret_len)
     const void *data;
 
     pthread_mutex_lock(&s->lock);
-    data = s->wire.out.data + s->wire.out.at;
+    data = s->wire.out.data ? s->wire.out.data + s->wire.out.at : NULL;
     *ret_len = tls_buffer_left(&s->wire.out);
     s->wire.out.at = s->wire.out.len;
     pthread_mutex_unlock(&s->lock);

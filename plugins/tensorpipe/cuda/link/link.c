@@ -162,7 +162,8 @@ static enum heard read_piece(struct pipe *p)
 
     conn_take(p->conns.of[p->devices.role], l->in.to, l->in.len, &l->in.got);
     while (l->in.got < l->in.len) {
-        struct iovec lead = { l->in.to + l->in.got, (size_t)(l->in.len - l->in.got) };
+        struct iovec lead = { l->in.to ? l->in.to + l->in.got : NULL,
+                              (size_t)(l->in.len - l->in.got) };
 
         if (!read_more(p, &lead, l->in.to ? 1 : 0))
             return HEARD_ENOUGH;
@@ -176,11 +177,12 @@ static enum heard read_piece(struct pipe *p)
 static enum heard take_frame(struct pipe *p)
 {
     struct conn *c = p->conns.of[p->devices.role];
-    const unsigned char *body = c->buf + c->pos + FRAME_HEAD;
+    const unsigned char *body;
     size_t len;
 
     if (conn_buffered(c) <= FRAME_HEAD)
         return conn_reserve(c, FRAME_HEAD + PIECE_HEAD) ? HEARD_PART : HEARD_ENOUGH;
+    body = c->buf + c->pos + FRAME_HEAD;
     if (body[0] == SAID_PIECE) {
         uint64_t n = get_le64(c->buf + c->pos);
 
