@@ -43,7 +43,7 @@ int main(int argc, char **argv)
         return 2;
     }
     setvbuf(stdout, NULL, _IOLBF, 0); /* a child of a target prints nothing twice */
-    failed += LLVMFuzzerTestOneInput(NULL, 0) != 0;
+    failed += LLVMFuzzerTestOneInput((const uint8_t *)"", 0) != 0; /* as libFuzzer does */
     printf("%s %d - empty\n", failed ? "not ok" : "ok", ++told);
     for (int i = 0; i < n; i++) {
         char path[PATH_MAX];
