@@ -2,12 +2,14 @@
 """Our dynamic groups against what torch.distributed.rpc does in a store: its own code joins,
 its own agent finds the members. Prints TAP; skips without torch."""
 
+import ast
 import datetime
 import operator
 import os
+import select
 import subprocess
 import sys
-import threading
+import time
 
 os.environ["TP_SOCKET_IFNAME"] = "lo"
 try:
@@ -63,41 +65,64 @@ class Member:
 
 
 class Watched:
-    """A store that reports when torch begins to wait."""
+    """A store that calls `waits` when torch begins to wait."""
 
-    def __init__(self, store):
-        self.store = store
-        self.waits = threading.Event()
+    def __init__(self, store, waits):
+        self.store, self.waits = store, waits
 
     def __getattr__(self, name):
         return getattr(self.store, name)
 
     def wait(self, keys):
-        self.waits.set()
+        self.waits()
         self.store.wait(keys)
 
 
-class Joiner(threading.Thread):
-    """A torch worker that joins, by torch's own code, and does `body` when it may."""
+class Joiner:
+    """A torch worker that joins, by torch's own code, and does `body` when it may. It is a process: compare_set of old
+    versions of torch makes its result without the lock of the interpreter, which other threads must not notice."""
 
     def __init__(self, port, name, body=lambda: None):
-        super().__init__()
-        self.store = Watched(torch_part(port))
-        self.name, self.body, self.error = name, body, None
-        self.start()
+        reader, writer = os.pipe()
+        self.process = os.fork()
+        if self.process == 0:
+            os.close(reader)
+            self.run(port, name, body, writer)
+        os.close(writer)
+        self.reader, self.said = reader, b""
 
-    def run(self):
+    @staticmethod
+    def run(port, name, body, writer):
         try:
-            with _group_membership_management(self.store, self.name, True):
-                self.body()
+            with _group_membership_management(Watched(torch_part(port), lambda: os.write(writer, b"waits\n")), name, True):
+                said = repr(body())
         except Exception as reason:  # reported by finish
-            self.error = reason
+            said = f"fails: {reason!r}"
+        os.write(writer, said.encode() + b"\n")
+        os._exit(0)
+
+    def hear(self, ends):
+        """Reads until `ends` or the end."""
+        end = time.monotonic() + SECONDS
+        while not ends(self.said):
+            assert select.select([self.reader], [], [], max(0, end - time.monotonic()))[0], f"torch waits for ever: {self.said!r}"
+            more = os.read(self.reader, 4096)
+            if not more:
+                break
+            self.said += more
+
+    def waits(self):
+        self.hear(lambda said: b"waits\n" in said)
+        return b"waits\n" in self.said
 
     def finish(self):
-        self.join(SECONDS)
-        assert not self.is_alive(), "torch waits for ever"
-        if self.error:
-            raise self.error
+        """Returns what `body` has returned."""
+        self.hear(lambda said: False)
+        os.close(self.reader)
+        equal(os.waitpid(self.process, 0)[1], 0)
+        last = self.said.decode().splitlines()[-1]
+        assert not last.startswith("fails: "), last
+        return ast.literal_eval(last)
 
 
 def equal(got, expected):
@@ -193,13 +218,11 @@ def torch_waits_while_a_tenrec_worker_joins():
     server = torch_server()
     one = Member(server.port)
     one.reserve(0, "a")
-    seen = []
-    theirs = Joiner(server.port, "t", lambda: seen.append(members(torch_part(server.port))))
-    assert theirs.store.waits.wait(SECONDS), "torch did not wait"
-    equal(seen, [])
+    theirs = Joiner(server.port, "t", lambda: members(torch_part(server.port)))
+    assert theirs.waits(), "torch did not wait"
+    equal(set(theirs.said.splitlines()), {b"waits"})
     one.ok("join", "uv://127.0.0.1:1000")
-    theirs.finish()
-    equal(seen, [{0: ("a", "uv://127.0.0.1:1000")}])
+    equal(theirs.finish(), {0: ("a", "uv://127.0.0.1:1000")})
     one.close()
 
 
@@ -208,7 +231,7 @@ def torch_goes_on_when_a_tenrec_worker_died_during_its_join():
     dead = Member(server.port, lease_ms=100)
     dead.reserve(0, "a")
     theirs = Joiner(server.port, "t")
-    assert theirs.store.waits.wait(SECONDS), "torch did not wait"
+    assert theirs.waits(), "torch did not wait"
     dead.kill()
     one = Member(server.port, lease_ms=100)
     one.join(0, "a")
